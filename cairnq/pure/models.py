@@ -1,0 +1,188 @@
+"""The records that cross the API: tasks, what names an attempt, and how an attempt is settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, Literal, TypeVar
+
+from cairnq.pure import jsonio
+from cairnq.pure.envelope import Envelope
+
+PROTOCOL_VERSION = 1
+
+TaskStatus = Literal["queued", "running", "succeeded", "failed", "canceled"]
+STATUSES: tuple[TaskStatus, ...] = ("queued", "running", "succeeded", "failed", "canceled")
+TERMINAL_STATUSES: frozenset[str] = frozenset({"succeeded", "failed", "canceled"})
+
+Conflict = Literal["reuse", "reuse-succeeded", "reject", "replace"]
+CONFLICTS: tuple[Conflict, ...] = ("reuse", "reuse-succeeded", "reject", "replace")
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+def is_terminal_status(status: str) -> bool:
+    return status in TERMINAL_STATUSES
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDef(Generic[P, R]):
+    """One symbol for both ends of a task: its name, the type of its payload and the type of its result."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One row of `cairnq_tasks`, JSON columns decoded. Times are epoch milliseconds of the database's clock."""
+
+    id: str
+    name: str
+    queue: str
+    status: TaskStatus
+    payload: Any
+    result: Any
+    error: Any
+    metadata: Any
+    progress: float | None
+    message: str | None
+    attempt: int
+    max_attempts: int
+    priority: int
+    worker_id: str | None
+    lease_until_ms: int | None
+    run_at_ms: int
+    cancel_requested_at_ms: int | None
+    parent_id: str | None
+    root_id: str | None
+    correlation_id: str | None
+    created_at_ms: int
+    updated_at_ms: int
+    completed_at_ms: int | None
+
+    @property
+    def queued(self) -> bool:
+        return self.status == "queued"
+
+    @property
+    def running(self) -> bool:
+        return self.status == "running"
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status == "succeeded"
+
+    @property
+    def failed(self) -> bool:
+        return self.status == "failed"
+
+    @property
+    def canceled(self) -> bool:
+        return self.status == "canceled"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status in TERMINAL_STATUSES
+
+    @property
+    def cancel_requested(self) -> bool:
+        return self.cancel_requested_at_ms is not None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRef:
+    """A task's id and status alone: a cheap look."""
+
+    id: str
+    status: TaskStatus
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status in TERMINAL_STATUSES
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One attempt that a worker holds. The id alone does not name it: the same worker may claim a task twice."""
+
+    task_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One lease to renew for `lease_ms` from the database's now."""
+
+    task_id: str
+    worker_id: str
+    attempt: int
+    lease_ms: int
+
+
+class Outcome(StrEnum):
+    """How an attempt ended, as the settling statement knows it. The values are that statement's."""
+
+    COMPLETE = "complete"  # succeeded; a cancel that was asked wins
+    SUCCEED = "succeed"  # succeeded, whatever was asked (the low-level write)
+    FORGET = "forget"  # succeeded and removed, unless a key points at it
+    FAIL = "fail"  # queued again while attempts are left, else failed
+    FAIL_PERMANENTLY = "fail_permanently"
+    RELEASE = "release"  # given back, attempt not spent; a cancel that was asked wins
+    INTERRUPT = "interrupt"  # release of a call that had started: failed where max_attempts is 1
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What to write for one attempt. `body` is JSON text: the result, or the error's envelope."""
+
+    task_id: str
+    attempt: int | None  # None: whichever attempt this worker holds (the public single-task calls)
+    outcome: Outcome
+    body: str | None = None
+    delay_ms: int = 0
+
+    @classmethod
+    def complete(cls, task_id: str, attempt: int | None, result: Any, *, forget: bool = False) -> Settlement:
+        """Raises `SerializationError` if the result is not JSON."""
+        outcome = Outcome.FORGET if forget else Outcome.COMPLETE
+        return cls(task_id, attempt, outcome, jsonio.encode(result, "the handler's result"))
+
+    @classmethod
+    def fail(
+        cls, task_id: str, attempt: int | None, error: Envelope, *, retryable: bool, delay_ms: int = 0
+    ) -> Settlement:
+        """A permanent failure has no delay."""
+        outcome = Outcome.FAIL if retryable else Outcome.FAIL_PERMANENTLY
+        return cls(task_id, attempt, outcome, jsonio.encode(error, "the error"), delay_ms if retryable else 0)
+
+    @classmethod
+    def release(cls, task_id: str, attempt: int, *, started: bool, reason: Envelope | None = None) -> Settlement:
+        """`reason` is the `interrupted` envelope that a started call with max_attempts = 1 ends with."""
+        outcome = Outcome.INTERRUPT if started else Outcome.RELEASE
+        return cls(task_id, attempt, outcome, None if reason is None else jsonio.encode(reason, "the reason"))
+
+
+class Standing(StrEnum):
+    """Where an attempt stands in the database, asked after a write of it matched no row."""
+
+    HELD = "held"  # running, this worker's, lease ahead: somebody holds the row's lock, try again
+    EXPIRED = "expired"  # running, this worker's, but the lease has lapsed: lost
+    ENDED = "ended"  # no longer running under this attempt: settled (perhaps by a lost reply), or taken away
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedTask:
+    """A task as the claim returned it, with what only the wire knew: its payload's size in bytes."""
+
+    task: Task
+    payload_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSignal:
+    """Something may have changed. `poll` comes every `poll_ms` whether or not notifications work."""
+
+    reason: Literal["queued", "done", "poll"]
+    queue: str | None = None
+    task_id: str | None = None

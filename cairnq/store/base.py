@@ -1,0 +1,251 @@
+"""The contract of a store: what every backend can do. Clients, workers and supervisors are written against it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from cairnq.pure.envelope import Envelope
+from cairnq.pure.models import (
+    Beat,
+    ClaimedTask,
+    Conflict,
+    Held,
+    Settlement,
+    Standing,
+    Task,
+    TaskRef,
+    TaskStatus,
+)
+
+T = TypeVar("T")
+
+Draw = Callable[[Sequence[str] | None, int], Awaitable[list[Task]]]
+"""`await draw(names, limit)`: claims up to `limit` tasks of these names (None: any) inside the session."""
+
+DrawClaimed = Callable[[Sequence[str] | None, int], Awaitable[list[ClaimedTask]]]
+
+
+class PgSession(Protocol):
+    """One connection inside a transaction, `$1`-style placeholders."""
+
+    async def query(self, text: str, values: Sequence[Any]) -> list[Any]: ...
+
+    async def execute(self, sql: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What the connect-time checks found. Handing it to another store of the same database skips them there."""
+
+    schema: str
+    protocol_version: int
+
+
+class TaskStore(Protocol):
+    """All writes of a running task carry the ownership check; one that matches no row raises `LostLease`.
+
+    `attempt` narrows that check to one attempt. The `_many` forms name it always, take any number of rows,
+    and report per row instead of raising.
+    """
+
+    installation: Installation | None
+
+    async def connect(self) -> Installation: ...
+    async def close(self) -> None: ...
+    async def protocol_version(self) -> int: ...
+
+    # --- submit and read ------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        name: str,
+        payload: Any = None,
+        *,
+        queue: str = "default",
+        key: str | None = None,
+        conflict: Conflict = "reuse",
+        max_attempts: int = 3,
+        priority: int = 0,
+        metadata: Mapping[str, Any] | None = None,
+        parent_id: str | None = None,
+        root_id: str | None = None,
+        correlation_id: str | None = None,
+        run_at_delay_ms: int = 0,
+        session: Any = None,
+    ) -> Task: ...
+
+    async def submit_many(self, items: Sequence[Mapping[str, Any]], *, session: Any = None) -> list[Task]: ...
+    async def get(self, task_id: str) -> Task | None: ...
+    async def get_by_key(self, key: str) -> Task | None: ...
+    async def get_status(self, task_id: str) -> TaskRef | None: ...
+    async def get_status_by_key(self, key: str) -> TaskRef | None: ...
+    async def list(
+        self,
+        *,
+        status: TaskStatus | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        root_id: str | None = None,
+        correlation_id: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Task]: ...
+    async def stats(self, queue: str | None = None) -> dict[str, dict[TaskStatus, int]]: ...
+    async def queue_depth(self, queue: str, max_depth: int) -> int: ...
+
+    # --- change tasks that are not running -------------------------------------------------------
+
+    async def cancel(self, task_id: str) -> Task | None: ...
+    async def cancel_by_key(self, key: str) -> Task | None: ...
+    async def retry(self, task_id: str, *, reset_attempt: bool = False) -> Task | None: ...
+    async def retry_by_key(self, key: str, *, reset_attempt: bool = False) -> Task | None: ...
+    async def purge(
+        self,
+        *,
+        older_than_ms: int = 0,
+        queue: str | None = None,
+        status: TaskStatus | None = None,
+        name: str | None = None,
+        limit: int = 1000,
+    ) -> list[str]: ...
+
+    # --- run: one task ---------------------------------------------------------------------------
+
+    async def claim(
+        self,
+        queues: Sequence[str],
+        worker_id: str,
+        lease_ms: int = 30_000,
+        limit: int = 1,
+        names: Sequence[str] | None = None,
+    ) -> list[Task]:
+        """Recovers expired leases first when this process has not done so lately, then claims."""
+        ...
+
+    async def claim_session(
+        self,
+        queues: Sequence[str],
+        worker_id: str,
+        lease_ms: int,
+        names: Sequence[str] | None,
+        plan: Callable[[Draw], Awaitable[T]],
+    ) -> T | None:
+        """Runs `plan` inside one claiming transaction; None, with no transaction at all, when nothing is due."""
+        ...
+
+    async def heartbeat(
+        self, task_id: str, worker_id: str, lease_ms: int = 30_000, *, attempt: int | None = None
+    ) -> Task: ...
+    async def heartbeat_batch(
+        self, task_ids: Sequence[str], worker_id: str, lease_ms: int = 30_000
+    ) -> dict[str, bool]: ...
+    async def progress(
+        self,
+        task_id: str,
+        worker_id: str,
+        progress: float | None = None,
+        message: str | None = None,
+        *,
+        attempt: int | None = None,
+    ) -> Task: ...
+    async def succeed(self, task_id: str, worker_id: str, result: Any, *, attempt: int | None = None) -> Task: ...
+    async def complete(self, task_id: str, worker_id: str, result: Any, *, attempt: int | None = None) -> Task: ...
+    async def complete_in(
+        self,
+        task_id: str,
+        worker_id: str,
+        write: Callable[[PgSession], Awaitable[T]],
+        *,
+        attempt: int | None = None,
+    ) -> tuple[Task, T]:
+        """`write(session)` and the settlement commit together; the settlement is the last statement."""
+        ...
+
+    async def fail(
+        self,
+        task_id: str,
+        worker_id: str,
+        error: Envelope,
+        retryable: bool = True,
+        delay_ms: int = 0,
+        *,
+        attempt: int | None = None,
+    ) -> Task: ...
+
+    # --- run: many tasks, one statement ------------------------------------------------------------
+
+    async def claim_many(
+        self,
+        queues: Sequence[str],
+        worker_id: str,
+        lease_ms: int,
+        limit: int,
+        names: Sequence[str] | None,
+    ) -> list[ClaimedTask]:
+        """The worker's claim: one statement, no recovery, and the payload's size as the wire told it."""
+        ...
+
+    async def claim_drawn(
+        self,
+        queues: Sequence[str],
+        worker_id: str,
+        lease_ms: int,
+        names: Sequence[str] | None,
+        plan: Callable[[DrawClaimed], Awaitable[T]],
+    ) -> T | None:
+        """`claim_session` with payload sizes."""
+        ...
+
+    async def settle_many(
+        self, worker_id: str, settlements: Sequence[Settlement]
+    ) -> list[TaskStatus | None]:
+        """The status each row has now, in the order given; None where the write matched no row (see `standing_many`).
+
+        A FORGET answers `succeeded` whether the row was removed or, because a key points at it, kept.
+        If the database refuses a body (SQLSTATE class 22, 23 or 54) the batch is split and only the culprit ends
+        `failed` with `unserializable_result`; its status here is then `failed`.
+        Never raises for a single row; raises only when the database cannot be reached.
+        """
+        ...
+
+    async def beat_many(self, beats: Sequence[Beat]) -> list[bool | None]:
+        """Per lease: None when no row matched (lost, settled, or its row is locked), else whether a cancel was asked."""
+        ...
+
+    async def release_many(
+        self, worker_id: str, held: Sequence[Held], *, started: bool = False, reason: str = "released"
+    ) -> list[TaskStatus | None]:
+        """Give attempts back without spending them. `started=True`: one with max_attempts = 1 ends `interrupted`."""
+        ...
+
+    async def fail_worker(
+        self, worker_id: str, error: Envelope, *, backoff_ms: int = 1000, backoff_max_ms: int = 30_000
+    ) -> list[TaskRef]:
+        """Fail (retryable, with backoff) everything that a dead worker still holds."""
+        ...
+
+    async def standing_many(self, worker_id: str, held: Sequence[Held]) -> list[Standing]: ...
+    async def held_by(self, worker_id: str) -> list[Held]:
+        """What the database says this worker is running: read after a claim whose reply was lost."""
+        ...
+
+    async def recover(self, limit: int = 1000) -> int:
+        """Re-queue (or fail) up to `limit` rows with an expired lease, of all queues; returns how many."""
+        ...
+
+    # --- wake-ups ----------------------------------------------------------------------------------
+
+    async def listen(
+        self,
+        channels: Sequence[str],
+        on_notify: Callable[[str, str], None],
+        on_state: Callable[[bool], None],
+    ) -> Callable[[], Awaitable[None]]:
+        """Subscribe; `on_notify(channel, payload)` and `on_state(delivers)` run on the loop and must not block.
+
+        `on_state(True)` comes once a self-test has proved that notifications arrive, `on_state(False)` when
+        they stop to; the store reconnects by itself, with backoff, until the returned coroutine function is awaited.
+        """
+        ...
