@@ -1,0 +1,168 @@
+"""One beat: renew every lease of the given tables in one statement and write what became of each into its table.
+
+Used by the standalone worker's lease thread and by the supervisor's keeper alike. It keeps no timer and no
+connection of its own, and emits nothing: the caller decides when to beat and reads the report.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from cairnq.pure.clock import Clock, boottime
+from cairnq.pure.errors import DatabaseUnavailable
+from cairnq.pure.models import Beat, Held, Standing
+from cairnq.run.leases import Entry, LeaseState, LeaseTable
+from cairnq.store.base import TaskStore
+
+T = TypeVar("T")
+Tables = Sequence[tuple[str, LeaseTable]]
+"""Pairs of a worker id and the table of what it holds."""
+
+
+class LeaseKey(NamedTuple):
+    """Names one held attempt of one worker for as long as its slot does not move on."""
+
+    worker_id: str
+    slot: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeatReport:
+    """What one beat found. A worker named in `changed` has a new verdict or a new cancel request in its table."""
+
+    renewed: int = 0
+    lost: tuple[Held, ...] = ()
+    unsure: frozenset[LeaseKey] = frozenset()
+    """Somebody holds these rows' locks: beat them again, with `only=`, within `retry_within_s`. Their trust stands still."""
+    retry_within_s: float | None = None
+    changed: frozenset[str] = frozenset()
+
+
+class Beater:
+    """Beats over one store. Calls of `beat` must not overlap: verdicts go into the tables in the order they were read."""
+
+    def __init__(self, store: TaskStore, clock: Clock = boottime) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def beat(
+        self, tables: Tables, *, only: Collection[LeaseKey] | None = None, timeout_s: float | None = None
+    ) -> BeatReport:
+        """Renew all leases (those in `only`, where given) that are held, ended but unsettled ones included.
+
+        `timeout_s` bounds each of the two statements, by default to a sixth of the shortest lease. Raises what the
+        store raises, and `DatabaseUnavailable` when the time is up; then no lease was renewed, whatever the server did.
+        """
+        leases = _collect(tables, only)
+        if not leases:
+            return BeatReport()
+        timeout_s = timeout_s or min(lease.entry.lease_s for lease in leases) / 6
+        sent = self._clock()
+        beats = [lease.beat() for lease in leases]
+        replies = await within(self._store.beat_many(beats), timeout_s, "a beat")
+        tally = _Tally()
+        absent = [lease for lease, reply in zip(leases, replies, strict=True) if not tally.renew(lease, reply, sent)]
+        for worker_id in {lease.worker_id for lease in absent}:
+            await self._read_back(worker_id, [lease for lease in absent if lease.worker_id == worker_id], timeout_s, tally)
+        return tally.report()
+
+    async def _read_back(self, worker_id: str, absent: list[_Lease], timeout_s: float, tally: _Tally) -> None:
+        question = self._store.standing_many(worker_id, [lease.held() for lease in absent])
+        for lease, standing in zip(absent, await within(question, timeout_s, "a beat's read-back"), strict=True):
+            tally.judge(lease, standing)
+
+
+async def within(work: Awaitable[T], timeout_s: float, what: str) -> T:
+    """The result of `work`, or `DatabaseUnavailable` on time.
+
+    Not `asyncio.wait_for`: that waits for the cancellation to end, which on a dead network takes psycopg ten seconds.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=timeout_s)
+    except asyncio.CancelledError:
+        _abandon(task)
+        raise
+    if done:
+        return task.result()
+    _abandon(task)
+    raise DatabaseUnavailable(f"{what} had no reply within {timeout_s:.3g} s")
+
+
+def _abandon(task: asyncio.Future[T]) -> None:
+    """Its end comes too late to matter; reading the exception keeps asyncio from complaining about it."""
+    task.cancel()
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+
+
+@dataclass(frozen=True, slots=True)
+class _Lease:
+    worker_id: str
+    table: LeaseTable
+    entry: Entry
+
+    def beat(self) -> Beat:
+        return Beat(self.entry.task_id, self.worker_id, self.entry.attempt, round(self.entry.lease_s * 1000))
+
+    def held(self) -> Held:
+        return Held(self.entry.task_id, self.entry.attempt)
+
+    def key(self) -> LeaseKey:
+        return LeaseKey(self.worker_id, self.entry.slot, self.entry.generation)
+
+    def is_settling(self) -> bool:
+        """The holder let go of it, or is writing its outcome: an absent row is its own doing."""
+        now = self.table.entry(self.entry.slot)
+        return now is None or now.generation != self.entry.generation or now.state is LeaseState.ENDED
+
+
+@dataclass(slots=True)
+class _Tally:
+    renewed: int = 0
+    lost: list[Held] = field(default_factory=list)
+    unsure: set[LeaseKey] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    shortest_s: float = float("inf")
+
+    def renew(self, lease: _Lease, reply: bool | None, sent: float) -> bool:
+        if reply is None:
+            return False
+        slot = lease.entry.slot
+        if reply and not lease.table.cancel_requested(slot):
+            self.changed.add(lease.worker_id)
+        lease.table.renew(slot, lease.entry.generation, sent=sent, cancel_requested=reply)
+        self.renewed += 1
+        return True
+
+    def judge(self, lease: _Lease, standing: Standing) -> None:
+        match standing:
+            case Standing.HELD:
+                self.unsure.add(lease.key())
+                self.shortest_s = min(self.shortest_s, lease.entry.lease_s)
+            case Standing.EXPIRED:
+                self._lose(lease)
+            case Standing.ENDED if not lease.is_settling():
+                self._lose(lease)
+
+    def _lose(self, lease: _Lease) -> None:
+        lease.table.lose(lease.entry.slot, lease.entry.generation)
+        self.lost.append(lease.held())
+        self.changed.add(lease.worker_id)
+
+    def report(self) -> BeatReport:
+        return BeatReport(
+            renewed=self.renewed,
+            lost=tuple(self.lost),
+            unsure=frozenset(self.unsure),
+            retry_within_s=self.shortest_s / 10 if self.unsure else None,
+            changed=frozenset(self.changed),
+        )
+
+
+def _collect(tables: Tables, only: Collection[LeaseKey] | None) -> list[_Lease]:
+    leases = [_Lease(worker_id, table, entry) for worker_id, table in tables for entry in table.entries()]
+    return leases if only is None else [lease for lease in leases if lease.key() in only]
