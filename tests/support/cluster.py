@@ -1,0 +1,181 @@
+"""A private PostgreSQL cluster: made by initdb, on loopback and a socket of its own, gone with the tests."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from tests.support.binaries import Binaries, readable_by
+from tests.support.guarded import Guarded, Identity, ServerDidNotStart
+
+SETTINGS: Mapping[str, str] = {
+    "fsync": "off",  # a crash of the machine loses a test's data, which nobody misses
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "max_wal_size": "4GB",
+    "log_line_prefix": "%m [%p] %a ",
+    "log_min_messages": "warning",
+    "max_worker_processes": "16",
+}
+
+
+ROOMY = 4 << 30
+"""Bytes that must be free in memory-backed storage before clusters go there: a disk takes 20 times as long per database."""
+
+
+def storage() -> Path | None:
+    """Where clusters live: shared memory where there is room, else the temporary folder (None)."""
+    memory = Path("/dev/shm")
+    return memory if memory.is_dir() and shutil.disk_usage(memory).free >= ROOMY else None
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Cluster:
+    """One server. `start` and `stop` may alternate; the data stays until `close`."""
+
+    def __init__(self, binaries: Binaries, identity: Identity, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` are lines of postgresql.conf beside (and over) the module's `SETTINGS`."""
+        # Not below pytest's own temporary folder, which other users may not enter; and short, for the socket's path.
+        self.folder = Path(tempfile.mkdtemp(prefix="cairnq-pg-", dir=storage()))
+        self.data = self.folder / "data"
+        self.log = self.folder / "log"
+        self.port = free_port()
+        self.major = binaries.major
+        self.id = binaries.id
+        self._identity = identity
+        identity.own(self.folder)
+        self.binaries = readable_by(identity, binaries, self.folder)
+        self._settings = {**SETTINGS, **(settings or {})}
+        self._numbers = itertools.count(1)
+        self._server: Guarded | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The postmaster's, while it runs."""
+        return self._server.pid if self._server is not None else None
+
+    @property
+    def running(self) -> bool:
+        return self.pid is not None
+
+    def dsn(self, database: str = "postgres", **parameters: Any) -> str:
+        """A URI for `database`; `parameters` are libpq's (`application_name="x"`)."""
+        query = "&".join(f"{name}={value}" for name, value in parameters.items())
+        return self.dsn_at(database, self.port) + (f"?{query}" if query else "")
+
+    @staticmethod
+    def dsn_at(database: str, port: int) -> str:
+        """The URI of `database` behind another port: a proxy's, a pooler's."""
+        return f"postgresql://postgres@127.0.0.1:{port}/{database}"
+
+    def connect(self, database: str = "postgres") -> psycopg.Connection[tuple[Any, ...]]:
+        """A plain connection in autocommit, for looking and for breaking things."""
+        return psycopg.connect(self.dsn(database), autocommit=True)
+
+    # --- life ---------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """initdb, and start."""
+        try:
+            self._initdb()
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self) -> None:
+        command = [self.binaries.program("postgres"), "-D", str(self.data), "-p", str(self.port)]
+        self._server = Guarded(
+            command,
+            ready="database system is ready to accept",  # "connections", or "read-only connections" on a standby
+            log=self.log,
+            identity=self._identity,
+            remove=[self.folder],
+            environment=self.binaries.environment,
+        )
+        self._server.start()
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT ends sessions and stops (fast); SIGQUIT at once, with recovery at the next start (immediate)."""
+        if self._server is not None:
+            self._server.stop(how)
+            self._server = None
+
+    def restart(self, how: signal.Signals = signal.SIGINT) -> None:
+        self.stop(how)
+        self.start()
+
+    def close(self) -> None:
+        """Ends the server and removes its files."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    # --- databases ----------------------------------------------------------------------------------
+
+    def create_database(self, template: str = "template0") -> str:
+        """A fresh database, a copy of `template`; returns its name."""
+        name = f"db_{next(self._numbers)}"
+        with self.connect() as connection:
+            connection.execute(
+                sql.SQL("create database {} template {} strategy file_copy").format(
+                    sql.Identifier(name), sql.Identifier(template)
+                )
+            )
+        return name
+
+    def drop_database(self, name: str) -> None:
+        """Sessions that still use it are ended."""
+        with self.connect() as connection:
+            connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+    # --- making -------------------------------------------------------------------------------------
+
+    def _initdb(self) -> None:
+        command = [
+            *(self.binaries.program("initdb"), "-D", str(self.data), "-U", "postgres", "-E", "UTF8"),
+            *("--locale=C", "--auth=trust", "--no-sync", "--no-instructions"),
+        ]
+        made = subprocess.run(
+            command,
+            env={**os.environ, **self.binaries.environment},
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            **self._identity.options,
+        )
+        if made.returncode != 0:
+            raise ServerDidNotStart(f"initdb of {self.id} failed:\n{made.stdout}{made.stderr}")
+        with (self.data / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in self._all_settings().items())
+
+    def _all_settings(self) -> dict[str, str]:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": str(self.folder),
+            **self._settings,
+        }
+        if self.binaries.has_library("pg_stat_statements"):
+            settings.setdefault("shared_preload_libraries", "pg_stat_statements")
+        return settings

@@ -1,0 +1,71 @@
+"""PgBouncer in transaction mode before a private cluster."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.support.cluster import free_port, storage
+from tests.support.guarded import Guarded, Identity
+
+_CONFIGURATION = """\
+[databases]
+* = host=127.0.0.1 port={server_port}
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {folder}/users
+admin_users = postgres
+pool_mode = transaction
+default_pool_size = 4
+max_client_conn = 200
+"""
+
+
+def find_pgbouncer() -> str | None:
+    """Debian puts it into /usr/sbin, which is not on everybody's PATH."""
+    return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
+
+
+class Pooler:
+    """Hands each transaction to any of 4 sessions of its own: what a client left in one is gone, or another's."""
+
+    def __init__(self, program: str, server_port: int, identity: Identity, dsn: Callable[[str, int], str]) -> None:
+        """`dsn(database, port)` gives the connection string of `database` at another port."""
+        self.port = free_port()
+        self._dsn = dsn
+        self.folder = Path(tempfile.mkdtemp(prefix="cairnq-pooler-", dir=storage()))
+        configuration = self.folder / "pgbouncer.ini"
+        configuration.write_text(_CONFIGURATION.format(server_port=server_port, port=self.port, folder=self.folder))
+        (self.folder / "users").write_text('"postgres" ""\n')
+        identity.own(self.folder)
+        self._server = Guarded(
+            [program, str(configuration)],
+            ready="process up",
+            log=self.folder / "log",
+            identity=identity,
+            remove=[self.folder],
+        )
+
+    def start(self) -> None:
+        try:
+            self._server.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def dsn(self, database: str) -> str:
+        """The connection string of `database` through the pooler."""
+        return self._dsn(database, self.port)
+
+    def log_text(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def close(self) -> None:
+        self._server.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
