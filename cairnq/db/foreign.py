@@ -1,0 +1,27 @@
+"""An executor over a `PgExecutor` of the caller's: their driver, their pool, their connection settings."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from cairnq.db.session import ForeignSession, PgExecutor, Session
+
+
+class ForeignExecutor:
+    """Never closes what it was given: the caller opened it, and may share it with the rest of the application."""
+
+    def __init__(self, executor: PgExecutor) -> None:
+        self.executor = executor
+
+    @asynccontextmanager
+    async def autocommit(self) -> AsyncIterator[Session]:
+        yield ForeignSession(self.executor)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Session]:
+        async with self.executor.transaction() as session:
+            yield ForeignSession(session)
+
+    async def close(self) -> None:
+        return None

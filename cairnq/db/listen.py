@@ -1,0 +1,119 @@
+"""One LISTEN connection that proves itself: a self-test tells whether notifications really arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+
+from cairnq.db.statements import Statements, quote_identifier
+from cairnq.pure.errors import CairnQError
+
+SELF_TEST_TIMEOUT_S = 2.0
+SELF_TEST_INTERVAL_S = 30.0
+"""LISTEN can die without a word (a pooler accepts it and delivers nothing), so it is proved again this often."""
+
+RECONNECT_MIN_S = 0.5
+RECONNECT_MAX_S = 30.0
+
+Connect = Callable[[], Awaitable[AsyncConnection[Any]]]
+Notify = Callable[[str], Awaitable[None]]
+
+
+class Listener:
+    """Keeps a subscription alive until `stop()`: reconnects with backoff, and reports whether it delivers.
+
+    `notify(channel)` sends an empty notification over another connection: the self-test's other half.
+    Both callbacks run on the event loop and must not block.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        notify: Notify,
+        channels: Sequence[str],
+        on_notify: Callable[[str, str], None],
+        on_state: Callable[[bool], None],
+    ) -> None:
+        self._connect = connect
+        self._notify = notify
+        self._channels = channels
+        self._on_notify = on_notify
+        self._on_state = on_state
+        self._probe = "cairnq_probe_" + secrets.token_hex(8)
+        self._statements = Statements("postgres", None)
+        self._delivers = False
+        self._task = asyncio.create_task(self._run(), name="cairnq listener")
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def _run(self) -> None:
+        pause = RECONNECT_MIN_S
+        while True:
+            try:
+                connection = await self._connect()
+            except (psycopg.Error, OSError):
+                connection = None  # whoever runs statements reports the outage; here it only means: not delivering
+            if connection is not None:
+                try:
+                    if await self._serve(connection):
+                        pause = RECONNECT_MIN_S
+                finally:
+                    self._report(False)
+                    await connection.close()
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, RECONNECT_MAX_S)
+
+    async def _serve(self, connection: AsyncConnection[Any]) -> bool:
+        """Deliver until the connection ends or a self-test fails; returns whether it ever proved itself."""
+        arrived = asyncio.Event()
+        try:
+            for channel in (*self._channels, self._probe):
+                statement = self._statements.get("listen", (), {"channel": quote_identifier(channel)})
+                await connection.execute(statement.text.encode())
+        except (psycopg.Error, OSError):
+            return False
+        delivering = asyncio.create_task(self._deliver(connection, arrived), name="cairnq listener delivery")
+        proving = asyncio.create_task(self._prove(arrived), name="cairnq listener self-test")
+        try:
+            await asyncio.wait({proving, delivering}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            proving.cancel()
+            delivering.cancel()
+            await asyncio.wait({proving, delivering})
+        return self._delivers
+
+    async def _deliver(self, connection: AsyncConnection[Any], arrived: asyncio.Event) -> None:
+        """Hand notifications on until the connection ends; `_run` then makes another."""
+        try:
+            async for notification in connection.notifies():
+                if notification.channel == self._probe:
+                    arrived.set()
+                else:
+                    self._on_notify(notification.channel, notification.payload)
+        except (psycopg.Error, OSError):
+            return
+
+    async def _prove(self, arrived: asyncio.Event) -> None:
+        """Send ourselves a notification now and then; returns when one does not arrive."""
+        while True:
+            arrived.clear()
+            try:
+                async with asyncio.timeout(SELF_TEST_TIMEOUT_S):
+                    await self._notify(self._probe)
+                    await arrived.wait()
+            except (TimeoutError, CairnQError):
+                return
+            self._report(True)
+            await asyncio.sleep(SELF_TEST_INTERVAL_S)
+
+    def _report(self, delivers: bool) -> None:
+        if delivers != self._delivers:
+            self._delivers = delivers
+            self._on_state(delivers)

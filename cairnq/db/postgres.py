@@ -1,0 +1,167 @@
+"""The psycopg binding: one pool per process and event loop, made lazily, so never carried across a fork."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import select
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import dict_row, tuple_row
+from psycopg.types.numeric import Int8Dumper
+from psycopg_pool import AsyncConnectionPool
+
+from cairnq.db.session import Row, Session
+from cairnq.pure.errors import InvalidDsn, StoreClosed
+
+CHECKOUT_TIMEOUT_S = 10.0
+"""How long a call waits for a connection of the pool: twice the connect time-out below."""
+
+_TCP_DEFAULTS: dict[str, Any] = {
+    # A vanished server is noticed within 25 s while a reply is awaited (10 + 3 * 5) and 20 s while sending; libpq's
+    # own defaults take hours. Each may be set in the DSN instead.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "connect_timeout": 5,
+    "application_name": "cairnq",
+}
+
+
+def parse_dsn(dsn: str) -> dict[str, Any]:
+    """The DSN's settings, completed with ours. Raises `InvalidDsn`, which repeats nothing that may be a password."""
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError as error:
+        reason = re.sub(r'"[^"]*"', '"..."', str(error).strip())
+        raise InvalidDsn(
+            f"the database URL does not parse ({reason}); it should look like postgresql://user@host:5432/name"
+        ) from None
+    if not dsn.strip():
+        raise InvalidDsn("the database URL is empty; it should look like postgresql://user@host:5432/name")
+    return _TCP_DEFAULTS | given
+
+
+class PsycopgSession:
+    """One psycopg connection as a session. Raw cursors: `$1` placeholders, and no rewriting of the text per call."""
+
+    def __init__(self, connection: AsyncConnection[Any]) -> None:
+        self._connection = connection
+
+    async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
+        async with psycopg.AsyncRawCursor(self._connection, row_factory=tuple_row) as cursor:
+            await cursor.execute(text.encode(), values)
+            return [] if cursor.description is None else await cursor.fetchall()
+
+    async def query(self, text: str, values: Sequence[Any]) -> list[Any]:
+        """Rows as dictionaries, for the caller's own statements."""
+        async with psycopg.AsyncRawCursor(self._connection, row_factory=dict_row) as cursor:
+            await cursor.execute(text.encode(), values)
+            return [] if cursor.description is None else await cursor.fetchall()
+
+    async def execute(self, sql: str) -> None:
+        """Any number of statements, without parameters."""
+        async with psycopg.AsyncRawCursor(self._connection) as cursor:
+            await cursor.execute(sql.encode(), prepare=False)
+
+
+class PsycopgExecutor:
+    """Sessions over a pool of our own. `pooled=True`: the DSN goes through a transaction pooler (no prepared statements)."""
+
+    def __init__(self, dsn: str, *, min_size: int, max_size: int, pooled: bool) -> None:
+        self._settings = parse_dsn(dsn)
+        self._min_size = min_size
+        self._max_size = max_size
+        self._pooled = pooled
+        self._closed = False
+        self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
+        self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
+        self._opening: asyncio.Lock | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self._settings
+
+    async def connect(self) -> AsyncConnection[Any]:
+        """A connection outside the pool: for checks that fail with the server's own words, and for LISTEN."""
+        connection = await AsyncConnection.connect(make_conninfo(**self._settings), autocommit=True)
+        await self._configure(connection)
+        return connection
+
+    @asynccontextmanager
+    async def autocommit(self) -> AsyncIterator[Session]:
+        pool = await self._ready_pool()
+        async with pool.connection() as connection:
+            yield PsycopgSession(connection)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Session]:
+        pool = await self._ready_pool()
+        async with pool.connection() as connection, connection.transaction():
+            yield PsycopgSession(connection)
+
+    async def close(self) -> None:
+        self._closed = True
+        pool, self._pool = self._pool, None
+        if pool is not None and self._owner == (os.getpid(), asyncio.get_running_loop()):
+            await pool.close()
+
+    async def _ready_pool(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        if self._closed:
+            raise StoreClosed("the store is closed; open a new one")
+        owner = (os.getpid(), asyncio.get_running_loop())
+        if self._owner != owner:
+            # After a fork (or in a second event loop) the old pool belongs to somebody else: it is dropped, never
+            # closed, for closing would end the parent's sessions over the shared sockets.
+            self._owner, self._pool, self._opening = owner, None, asyncio.Lock()
+        if self._pool is None:
+            assert self._opening is not None
+            async with self._opening:
+                if self._pool is None:
+                    self._pool = await self._open_pool()
+        return self._pool
+
+    async def _open_pool(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        pool_log = logging.getLogger("psycopg.pool")
+        if pool_log.level == logging.NOTSET:
+            # It warns at each attempt of an outage. Whoever waits gets the error, and says it once.
+            pool_log.setLevel(logging.ERROR)
+        pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
+            make_conninfo(**self._settings),
+            kwargs={"autocommit": True},
+            configure=self._configure,
+            check=_check_if_it_spoke,
+            min_size=self._min_size,
+            max_size=self._max_size,
+            timeout=CHECKOUT_TIMEOUT_S,
+            # An attempt every second or so in an outage, so that work goes on within seconds after it.
+            reconnect_timeout=1.0,
+            open=False,
+        )
+        await pool.open()
+        return pool
+
+    async def _configure(self, connection: AsyncConnection[Any]) -> None:
+        # Integers go as int8 whatever their size, or each size would make a prepared statement of its own.
+        connection.adapters.register_dumper(int, Int8Dumper)
+        connection.prepare_threshold = None if self._pooled else 0
+
+
+async def _check_if_it_spoke(connection: AsyncConnection[Any]) -> None:
+    """Ask the server only where an idle connection has something to read: a farewell, usually.
+
+    A round trip per checkout would double the cost of a statement; a poll of the descriptor costs a microsecond and
+    finds the connections that a restart or `pg_terminate_backend` ended.
+    """
+    poller = select.poll()
+    poller.register(connection.pgconn.socket, select.POLLIN)
+    if poller.poll(0):
+        await AsyncConnectionPool.check_connection(connection)

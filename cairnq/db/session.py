@@ -1,0 +1,66 @@
+"""What the store asks of a driver: sessions that run one statement, executors that open sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, runtime_checkable
+
+Row = tuple[Any, ...]
+
+
+class PgSession(Protocol):
+    """One connection, as an application's own adapter offers it: `$1`-style placeholders."""
+
+    async def query(self, text: str, values: Sequence[Any]) -> list[Any]: ...
+
+    async def execute(self, sql: str) -> None: ...
+
+
+@runtime_checkable
+class PgExecutor(Protocol):
+    """A source of sessions that the caller provides over a driver of their own. We never close it."""
+
+    async def query(self, text: str, values: Sequence[Any]) -> list[Any]: ...
+
+    async def execute(self, sql: str) -> None: ...
+
+    def transaction(self) -> AbstractAsyncContextManager[PgSession]: ...
+
+
+class Session(PgSession, Protocol):
+    """A session of ours: `rows` gives bare tuples in the order of the statement's columns."""
+
+    async def rows(self, text: str, values: Sequence[Any]) -> list[Row]: ...
+
+
+class Executor(Protocol):
+    """Opens sessions. `autocommit` ones run single statements; `transaction` commits, or rolls back on an exception."""
+
+    def autocommit(self) -> AbstractAsyncContextManager[Session]: ...
+
+    def transaction(self) -> AbstractAsyncContextManager[Session]: ...
+
+    async def close(self) -> None: ...
+
+
+class ForeignSession:
+    """A caller's `PgSession` as a `Session`: rows may be mappings, records or tuples, as their driver makes them."""
+
+    def __init__(self, session: PgSession) -> None:
+        self._session = session
+
+    async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
+        return [_as_tuple(row) for row in await self._session.query(text, values)]
+
+    async def query(self, text: str, values: Sequence[Any]) -> list[Any]:
+        return await self._session.query(text, values)
+
+    async def execute(self, sql: str) -> None:
+        await self._session.execute(sql)
+
+
+def _as_tuple(row: Any) -> Row:
+    if isinstance(row, Mapping) or hasattr(row, "values"):  # a dict, or a record such as asyncpg's
+        return tuple(row.values())
+    return tuple(row)

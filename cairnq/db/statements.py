@@ -1,0 +1,106 @@
+"""Loads the SQL files and turns each into the text and parameter order that a driver takes.
+
+A file holds one statement. Beside SQL it may hold `:name` (a parameter), `@name` (a fragment of
+fragments/), `^name` (a literal or identifier, quoted by the caller), and lines that end with `-- if name`
+(kept only in the variant that was asked for with that name). Table names are qualified with the schema,
+so that no statement depends on a connection's search_path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any
+
+_CONDITION = re.compile(r"--\s*if (\w+)\s*$")
+_COMMENT = re.compile(r"--.*$", re.MULTILINE)
+_FRAGMENT = re.compile(r"@(\w+)")
+_LITERAL = re.compile(r"\^(\w+)")
+_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
+_TABLE = re.compile(r"(?<!['\w.])(cairnq_(?:tasks|task_keys|meta|migrations))\b(?!')")
+
+
+def quote_identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`text` with `$1`-style placeholders, and the names of the values in their order."""
+
+    name: str
+    text: str
+    parameters: tuple[str, ...]
+
+    def arrange(self, values: Mapping[str, Any]) -> list[Any]:
+        return [values[name] for name in self.parameters]
+
+
+def sql_root() -> Traversable:
+    """The folder of SQL files, in a clone, an editable install and a wheel alike."""
+    return files("cairnq") / "sql"
+
+
+@cache
+def _source(dialect: str, name: str) -> str:
+    return (sql_root() / dialect / f"{name}.sql").read_text(encoding="utf-8")
+
+
+@cache
+def _fragment(dialect: str, name: str) -> str:
+    return _source(dialect, f"fragments/{name}").strip()
+
+
+@cache
+def migrations(dialect: str) -> tuple[tuple[str, str], ...]:
+    """Name and text of each migration, in the order in which they apply."""
+    folder = sql_root() / dialect / "migrations"
+    found = sorted((entry.name, entry) for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return tuple((name, entry.read_text(encoding="utf-8")) for name, entry in found)
+
+
+class Statements:
+    """The statements of one dialect, qualified with one schema; each variant is rendered once."""
+
+    def __init__(self, dialect: str, schema: str | None) -> None:
+        self._dialect = dialect
+        self._prefix = "" if schema is None else quote_identifier(schema) + "."
+        self._rendered: dict[tuple[str, frozenset[str], tuple[tuple[str, str], ...]], Statement] = {}
+
+    def get(
+        self, name: str, conditions: Collection[str] = (), literals: Mapping[str, str] | None = None
+    ) -> Statement:
+        """The variant of statement `name` with the lines of `conditions`, `literals` written in (already quoted)."""
+        key = (name, frozenset(conditions), tuple(sorted(literals.items())) if literals else ())
+        statement = self._rendered.get(key)
+        if statement is None:
+            statement = self._rendered[key] = self._render(name, key[1], dict(literals or {}))
+        return statement
+
+    def _render(self, name: str, conditions: frozenset[str], literals: Mapping[str, str]) -> Statement:
+        lines = []
+        for line in _source(self._dialect, name).splitlines():
+            condition = _CONDITION.search(line)
+            if condition is None or condition.group(1) in conditions:
+                lines.append(line)
+        text = _COMMENT.sub("", "\n".join(lines))
+        text = _FRAGMENT.sub(lambda match: _fragment(self._dialect, match.group(1)), text)
+        text = _TABLE.sub(lambda match: self._prefix + match.group(1), text)
+        text = _LITERAL.sub(lambda match: literals[match.group(1)], text)
+        parameters: list[str] = []
+
+        def place(match: re.Match[str]) -> str:
+            if match.group(1) not in parameters:
+                parameters.append(match.group(1))
+            return f"${parameters.index(match.group(1)) + 1}"
+
+        text = _PARAMETER.sub(place, text)
+        return Statement(name, "\n".join(line.rstrip() for line in text.splitlines() if line.strip()), tuple(parameters))

@@ -1,0 +1,150 @@
+"""Checks arguments before anything is written. Each message says which argument, which value, what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from cairnq.pure import ids, jsonio
+from cairnq.pure.errors import InvalidArgument
+from cairnq.pure.models import CONFLICTS, STATUSES, TERMINAL_STATUSES, Conflict, TaskDef, TaskStatus
+
+MAX_INT4 = 2**31 - 1
+MAX_DELAY_MS = 100 * 366 * 86_400_000
+"""A century: a delay beyond it is a mistake of units."""
+
+MAX_INDEXED_BYTES = 1000
+"""Names, queues, keys and correlation ids stand in indexes, whose entries PostgreSQL limits to 2,704 bytes together."""
+
+
+def text(value: Any, what: str, *, max_bytes: int | None = None) -> str:
+    """A non-empty string that a text column can hold."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{what} must be a string, not {type(value).__name__}: {value!r}")
+    if not value:
+        raise InvalidArgument(f"{what} must not be empty")
+    if "\x00" in value:
+        raise InvalidArgument(f"{what} holds a NUL character, which PostgreSQL cannot store: {value!r}")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"{what} holds a lone surrogate, which is not valid Unicode: {value!r}") from error
+    if max_bytes is not None and size > max_bytes:
+        raise InvalidArgument(f"{what} is {size} bytes long, at most {max_bytes} fit: {value[:60]!r}...")
+    return value
+
+
+def storable(value: Any, what: str) -> str:
+    """A string, perhaps empty, that a text column can hold."""
+    return value if value == "" else text(value, what)
+
+
+def progress(value: Any) -> float | None:
+    """A share from 0.0 to 1.0; None for "leave it"."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
+        raise InvalidArgument(f"progress must be a number from 0.0 to 1.0, got {value!r}")
+    return float(value)
+
+
+def optional_text(value: Any, what: str, *, max_bytes: int | None = None) -> str | None:
+    return None if value is None else text(value, what, max_bytes=max_bytes)
+
+
+def integer(value: Any, what: str, *, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidArgument(f"{what} must be an integer, not {type(value).__name__}: {value!r}")
+    if not least <= value <= most:
+        raise InvalidArgument(f"{what} must be from {least} to {most}, got {value}")
+    return value
+
+
+def status(value: Any) -> TaskStatus | None:
+    if value is not None and value not in STATUSES:
+        raise InvalidArgument(f"unknown status {value!r}; it is one of {', '.join(STATUSES)}")
+    return cast("TaskStatus | None", value)
+
+
+def terminal_status(value: Any) -> TaskStatus | None:
+    if value is not None and value not in TERMINAL_STATUSES:
+        raise InvalidArgument(f"only finished tasks can be purged: status {value!r} is not one of {sorted(TERMINAL_STATUSES)}")
+    return cast("TaskStatus | None", value)
+
+
+def names(value: Sequence[str], what: str) -> list[str]:
+    """A list of names or queues; a bare string would be taken apart into letters."""
+    if isinstance(value, str):
+        raise InvalidArgument(f"{what} must be a list of strings, not the string {value!r}")
+    return [text(item, f"an item of {what}") for item in value]
+
+
+def task_name(value: str | TaskDef[Any, Any]) -> str:
+    return text(value.name if isinstance(value, TaskDef) else value, "the task's name", max_bytes=MAX_INDEXED_BYTES)
+
+
+def delay(delay_ms: Any, run_at_delay_ms: Any) -> int:
+    """Two spellings of one argument, for two generations of SDKs."""
+    if delay_ms is not None and run_at_delay_ms is not None:
+        raise InvalidArgument("give delay_ms or run_at_delay_ms, not both: they mean the same")
+    given = run_at_delay_ms if delay_ms is None else delay_ms
+    return integer(0 if given is None else given, "the delay in ms", least=0, most=MAX_DELAY_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One task to insert, checked and encoded, with the id that it will have."""
+
+    id: str
+    name: str
+    queue: str
+    payload: str
+    metadata: str
+    key: str | None
+    conflict: Conflict
+    max_attempts: int
+    priority: int
+    parent_id: str | None
+    root_id: str | None
+    correlation_id: str | None
+    delay_ms: int
+
+    @classmethod
+    def of(
+        cls,
+        name: str | TaskDef[Any, Any],
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        queue: str = "default",
+        conflict: Conflict = "reuse",
+        max_attempts: int = 3,
+        priority: int = 0,
+        metadata: Mapping[str, Any] | None = None,
+        parent_id: str | None = None,
+        root_id: str | None = None,
+        correlation_id: str | None = None,
+        delay_ms: int | None = None,
+        run_at_delay_ms: int | None = None,
+    ) -> Submission:
+        """Raises `InvalidArgument` or `SerializationError`. A payload of None is stored as `{}`, as other SDKs do."""
+        if conflict not in CONFLICTS:
+            raise InvalidArgument(f"unknown conflict strategy {conflict!r}; it is one of {', '.join(CONFLICTS)}")
+        if metadata is not None and not isinstance(metadata, Mapping):
+            raise InvalidArgument(f"metadata must be a mapping, not {type(metadata).__name__}")
+        return cls(
+            id=ids.new_task_id(),
+            name=task_name(name),
+            queue=text(queue, "queue", max_bytes=MAX_INDEXED_BYTES),
+            payload=jsonio.encode({} if payload is None else payload, "the payload"),
+            metadata=jsonio.encode(dict(metadata) if metadata else {}, "metadata"),
+            key=optional_text(key, "key", max_bytes=MAX_INDEXED_BYTES),
+            conflict=conflict,
+            max_attempts=integer(max_attempts, "max_attempts", least=1, most=MAX_INT4),
+            priority=integer(priority, "priority", least=-MAX_INT4, most=MAX_INT4),
+            parent_id=optional_text(parent_id, "parent_id"),
+            root_id=optional_text(root_id, "root_id", max_bytes=MAX_INDEXED_BYTES),
+            correlation_id=optional_text(correlation_id, "correlation_id", max_bytes=MAX_INDEXED_BYTES),
+            delay_ms=delay(delay_ms, run_at_delay_ms),
+        )

@@ -1,0 +1,129 @@
+"""Taking queued tasks, and taking back those whose lease ran out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from cairnq.pure import arguments, envelope, jsonio
+from cairnq.pure.models import ClaimedTask, Held, Task
+from cairnq.store import rows
+from cairnq.store.base import Draw, DrawClaimed
+from cairnq.store.runner import BoundSession, StatementRunner
+
+T = TypeVar("T")
+
+MAX_LEASE_MS = 7 * 86_400_000
+RECOVERY_INTERVAL_S = 5.0
+"""The public `claim` recovers first when this process has not done so for min(lease/3, this)."""
+
+
+class Claiming(StatementRunner):
+    _recovered_at = float("-inf")
+
+    async def claim(
+        self,
+        queues: Sequence[str],
+        worker_id: str,
+        lease_ms: int = 30_000,
+        limit: int = 1,
+        names: Sequence[str] | None = None,
+    ) -> list[Task]:
+        """Up to `limit` tasks, highest priority first, leased to `worker_id` for `lease_ms`."""
+        await self._recover_if_due(lease_ms)
+        found = await self.claim_many(queues, worker_id, lease_ms, limit, names)
+        return [item.task for item in found]
+
+    async def claim_session(
+        self,
+        queues: Sequence[str],
+        worker_id: str,
+        lease_ms: int,
+        names: Sequence[str] | None,
+        plan: Callable[[Draw], Awaitable[T]],
+    ) -> T | None:
+        """`plan(draw)` inside one claiming transaction; None, and no transaction, where nothing is due."""
+        await self._recover_if_due(lease_ms)
+
+        async def plan_tasks(draw_claimed: DrawClaimed) -> T:
+            async def draw(names: Sequence[str] | None, limit: int) -> list[Task]:
+                return [item.task for item in await draw_claimed(names, limit)]
+
+            return await plan(draw)
+
+        return await self.claim_drawn(queues, worker_id, lease_ms, names, plan_tasks)
+
+    async def claim_many(
+        self,
+        queues: Sequence[str],
+        worker_id: str,
+        lease_ms: int,
+        limit: int,
+        names: Sequence[str] | None,
+    ) -> list[ClaimedTask]:
+        """One statement; no recovery first; payload sizes as the wire told them."""
+        request = _Request(queues, worker_id, lease_ms)
+        names = None if names is None else arguments.names(names, "names")
+        limit = arguments.integer(limit, "limit", least=0, most=arguments.MAX_INT4)
+        if not request.queues or limit == 0 or names == []:
+            return []
+        async with self._autocommit() as bound:
+            return await request.draw(bound, names, limit)
+
+    async def claim_drawn(
+        self,
+        queues: Sequence[str],
+        worker_id: str,
+        lease_ms: int,
+        names: Sequence[str] | None,
+        plan: Callable[[DrawClaimed], Awaitable[T]],
+    ) -> T | None:
+        """`claim_session` with payload sizes, and without recovery."""
+        request = _Request(queues, worker_id, lease_ms)
+        wanted = None if names is None else arguments.names(names, "names")
+        if not request.queues or wanted == [] or not await self._anything_due(request.queues, wanted):
+            return None
+        async with self._transaction() as bound:
+
+            async def draw(names: Sequence[str] | None, limit: int) -> list[ClaimedTask]:
+                some = wanted if names is None else arguments.names(names, "names")
+                if limit <= 0 or some == []:
+                    return []
+                return await request.draw(bound, some, limit)
+
+            return await plan(draw)
+
+    async def held_by(self, worker_id: str) -> list[Held]:
+        return [Held(*row) for row in await self._rows("held_by", worker_id=worker_id)]
+
+    async def recover(self, limit: int = 1000) -> int:
+        """Re-queue (or fail, or cancel) up to `limit` tasks with a lapsed lease; returns how many."""
+        error = jsonio.encode(envelope.lease_expired())
+        found = await self._rows("recover", error=error, limit=limit)
+        self._recovered_at = time.monotonic()
+        return len(found)
+
+    async def _recover_if_due(self, lease_ms: int) -> None:
+        interval = min(lease_ms / 3000, RECOVERY_INTERVAL_S)
+        if time.monotonic() - self._recovered_at >= interval:
+            await self.recover()
+
+    async def _anything_due(self, queues: list[str], names: list[str] | None) -> bool:
+        conditions = [] if names is None else ["names"]
+        return bool((await self._rows("due", conditions, queues=queues, names=names))[0][0])
+
+
+class _Request:
+    """The part of a claim that is the same for each draw, checked once."""
+
+    def __init__(self, queues: Sequence[str], worker_id: str, lease_ms: int) -> None:
+        self.queues = arguments.names(queues, "queues")
+        self._worker_id = arguments.text(worker_id, "worker_id")
+        self._lease_ms = arguments.integer(lease_ms, "lease_ms", least=1, most=MAX_LEASE_MS)
+
+    async def draw(self, bound: BoundSession, names: list[str] | None, limit: int) -> list[ClaimedTask]:
+        common = {"queues": self.queues, "worker_id": self._worker_id, "lease_ms": self._lease_ms, "limit": limit}
+        if names is None:
+            return rows.claimed(await bound.rows("claim", **common))
+        return rows.claimed(await bound.rows("claim_named", names=names, **common))

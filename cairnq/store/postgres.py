@@ -1,0 +1,155 @@
+"""The store on PostgreSQL: its parts put together over one executor."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import psycopg
+
+from cairnq.db.foreign import ForeignExecutor
+from cairnq.db.listen import Listener
+from cairnq.db.postgres import PsycopgExecutor
+from cairnq.db.session import PgExecutor
+from cairnq.db.sqlstate import translate
+from cairnq.pure import arguments
+from cairnq.pure.errors import InvalidArgument
+from cairnq.store.base import Installation
+from cairnq.store.changing import Changing
+from cairnq.store.claiming import Claiming
+from cairnq.store.reading import Reading
+from cairnq.store.runner import raise_translated
+from cairnq.store.schema import SchemaChecks
+from cairnq.store.settling import Settling
+from cairnq.store.submitting import Submitting
+
+Stop = Callable[[], Awaitable[None]]
+
+
+class PostgresStore(Submitting, Claiming, Settling, Changing, Reading):
+    """All of `TaskStore` on PostgreSQL.
+
+    `source`: a DSN, or a `PgExecutor` over the caller's own driver (never closed by us).
+    `schema`: where the tables are; made if absent (with a DSN), and checked. None: the connection's current schema.
+    `min_size`, `max_size`: bounds of the connection pool, which is made at the first use in a process.
+    `listen_database`: a direct DSN for LISTEN; giving it says that `source` goes through a transaction pooler.
+    `installation`: what an earlier `connect()` found; the checks are then skipped.
+    `migrate=False`: check only, for a role without the right to change tables.
+    """
+
+    def __init__(
+        self,
+        source: str | PgExecutor,
+        *,
+        schema: str | None = None,
+        min_size: int = 1,
+        max_size: int = 10,
+        listen_database: str | None = None,
+        installation: Installation | None = None,
+        migrate: bool = True,
+    ) -> None:
+        arguments.optional_text(schema, "schema", max_bytes=63)
+        self._source = source
+        self._schema = schema
+        self._migrate = migrate
+        self._listen_database = listen_database
+        self._listen_executor: PsycopgExecutor | None = None
+        self._connect_lock = asyncio.Lock()
+        if isinstance(source, str):
+            arguments.integer(min_size, "min_size", least=0, most=1000)
+            arguments.integer(max_size, "max_size", least=max(1, min_size), most=1000)
+            pooled = listen_database is not None
+            own = PsycopgExecutor(source, min_size=min_size, max_size=max_size, pooled=pooled)
+            self._listen_executor = own
+            if listen_database is not None:
+                self._listen_executor = PsycopgExecutor(listen_database, min_size=0, max_size=1, pooled=False)
+            super().__init__(own, installation)
+        elif isinstance(source, PgExecutor):
+            super().__init__(ForeignExecutor(source), installation)
+        else:
+            raise InvalidArgument(
+                "the source must be a database URL or an object with query, execute and transaction, "
+                f"not {type(source).__name__}"
+            )
+
+    async def connect(self) -> Installation:
+        """The connect-time checks (PROTOCOL section 7), once; later calls return what the first found."""
+        async with self._connect_lock:
+            if self.installation is None:
+                try:
+                    await self._try_connection()
+                    checks = SchemaChecks(
+                        self._executor,
+                        schema=self._schema,
+                        owns_connection=isinstance(self._source, str),
+                        migrate=self._migrate,
+                    )
+                    self._install(await checks.run())
+                except Exception as error:
+                    raise_translated(error)
+        assert self.installation is not None
+        return self.installation
+
+    async def close(self) -> None:
+        """Close what this process opened. A caller's executor stays open."""
+        await self._executor.close()
+
+    def sibling(self) -> PostgresStore | None:
+        """A store of the same database with one connection of its own, for another thread; None over a caller's executor."""
+        if not isinstance(self._source, str):
+            return None
+        return PostgresStore(
+            self._source,
+            schema=self._schema,
+            min_size=0,
+            max_size=1,
+            listen_database=self._listen_database,
+            installation=self.installation,
+            migrate=self._migrate,
+        )
+
+    async def listen(
+        self,
+        channels: Sequence[str],
+        on_notify: Callable[[str, str], None],
+        on_state: Callable[[bool], None],
+    ) -> Stop:
+        """See `TaskStore.listen`. Over a caller's executor: through its own optional `listen`, taken at its word."""
+        if self._listen_executor is not None:
+            listener = Listener(self._listen_executor.connect, self._notify, channels, on_notify, on_state)
+            return listener.stop
+        return await _listen_foreign(self._source, channels, on_notify, on_state)
+
+    async def _notify(self, channel: str) -> None:
+        await self._rows("notify", channel=channel)
+
+    async def _try_connection(self) -> None:
+        """One connection outside the pool first: it fails at once and in the server's own words, where a pool waits."""
+        if isinstance(self._executor, PsycopgExecutor):
+            try:
+                connection = await self._executor.connect()
+            except psycopg.OperationalError as error:
+                raise translate(error) from error
+            await connection.close()
+
+
+async def _listen_foreign(
+    source: object,
+    channels: Sequence[str],
+    on_notify: Callable[[str, str], None],
+    on_state: Callable[[bool], None],
+) -> Stop:
+    listen = getattr(source, "listen", None)
+    if listen is None:
+
+        async def nothing() -> None:
+            return None
+
+        return nothing
+    unlisten = await listen(channels, lambda channel, payload: on_notify(channel, payload or ""), lambda: on_state(False))
+    on_state(True)
+
+    async def stop() -> None:
+        unlisten()
+
+    return stop

@@ -1,0 +1,227 @@
+"""Writes of running tasks: outcomes, beats, progress, and what a dead worker left behind. All carry the ownership check."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from cairnq.db.session import PgSession, Row
+from cairnq.db.sqlstate import Fault, classify
+from cairnq.pure import arguments, envelope, jsonio
+from cairnq.pure.envelope import Envelope
+from cairnq.pure.errors import LostLease
+from cairnq.pure.models import Beat, Held, Outcome, Settlement, Standing, Task, TaskRef, TaskStatus
+from cairnq.store import rows
+from cairnq.store.runner import BoundSession, StatementRunner
+
+T = TypeVar("T")
+Statuses = list["TaskStatus | None"]
+
+
+class Settling(StatementRunner):
+    # --- one task ---------------------------------------------------------------------------------
+
+    async def succeed(self, task_id: str, worker_id: str, result: Any, *, attempt: int | None = None) -> Task:
+        """The low-level write that ignores a cancel; a worker uses `complete`."""
+        body = jsonio.encode(result, "the result")
+        return await self._settle_one(worker_id, Settlement(task_id, attempt, Outcome.SUCCEED, body))
+
+    async def complete(self, task_id: str, worker_id: str, result: Any, *, attempt: int | None = None) -> Task:
+        """Ends `succeeded`, or `canceled` (the result dropped) where a cancel was asked."""
+        return await self._settle_one(worker_id, Settlement.complete(task_id, attempt, result))
+
+    async def complete_in(
+        self,
+        task_id: str,
+        worker_id: str,
+        write: Callable[[PgSession], Awaitable[T]],
+        *,
+        attempt: int | None = None,
+    ) -> tuple[Task, T]:
+        """The caller's `write(session)` and the settlement in one transaction; the value becomes the result.
+
+        The settlement is the last statement, so that beats go on renewing the row while `write` runs.
+        Raises `LostLease`, and rolls `write` back, if the lease is gone by then.
+        """
+        async with self._transaction() as bound:
+            value = await write(bound.session)
+            task = await _settle_in(bound, worker_id, Settlement.complete(task_id, attempt, value))
+            return task, value
+
+    async def fail(
+        self,
+        task_id: str,
+        worker_id: str,
+        error: Envelope,
+        retryable: bool = True,
+        delay_ms: int = 0,
+        *,
+        attempt: int | None = None,
+    ) -> Task:
+        """Queued again after `delay_ms` while attempts are left, else `failed`; a permanent failure has no delay."""
+        delay_ms = arguments.integer(delay_ms, "delay_ms", least=0, most=arguments.MAX_DELAY_MS)
+        settlement = Settlement.fail(task_id, attempt, error, retryable=retryable, delay_ms=delay_ms)
+        return await self._settle_one(worker_id, settlement)
+
+    async def heartbeat(
+        self, task_id: str, worker_id: str, lease_ms: int = 30_000, *, attempt: int | None = None
+    ) -> Task:
+        async with self._transaction() as bound:
+            if not await _beat(bound.rows, [task_id], [worker_id], [attempt], [lease_ms]):
+                raise LostLease(task_id)
+            return rows.task((await bound.rows("get", id=task_id))[0])
+
+    async def progress(
+        self,
+        task_id: str,
+        worker_id: str,
+        progress: float | None = None,
+        message: str | None = None,
+        *,
+        attempt: int | None = None,
+    ) -> Task:
+        """None leaves a field as it is. `progress` is from 0.0 to 1.0."""
+        found = await self._rows(
+            "progress",
+            id=task_id,
+            worker_id=worker_id,
+            attempt=attempt,
+            progress=arguments.progress(progress),
+            message=None if message is None else arguments.storable(message, "message"),
+        )
+        if not found:
+            raise LostLease(task_id)
+        return rows.task(found[0])
+
+    async def _settle_one(self, worker_id: str, settlement: Settlement) -> Task:
+        async with self._transaction() as bound:
+            return await _settle_in(bound, worker_id, settlement)
+
+    # --- many tasks -------------------------------------------------------------------------------
+
+    async def settle_many(self, worker_id: str, settlements: Sequence[Settlement]) -> Statuses:
+        """The status that each row has now, None where no row matched; see `TaskStore.settle_many`."""
+        answers: dict[int, TaskStatus | None] = {}
+        forgotten = [i for i, item in enumerate(settlements) if item.outcome is Outcome.FORGET]
+        others = [i for i, item in enumerate(settlements) if item.outcome is not Outcome.FORGET]
+        for statement, chosen in (("settle", others), ("settle_forget", forgotten)):
+            if chosen:
+                some = [settlements[i] for i in chosen]
+                answers.update(zip(chosen, await self._settle(statement, worker_id, some), strict=True))
+        return [answers[i] for i in range(len(settlements))]
+
+    async def _settle(self, statement: str, worker_id: str, settlements: Sequence[Settlement]) -> Statuses:
+        """One statement; where the database refuses a body, halves, until the culprit stands alone."""
+        try:
+            found = await self._rows(statement, **_settlement_values(statement, worker_id, settlements))
+        except Exception as error:
+            if classify(error.__cause__ or error) is not Fault.DATA:
+                raise
+            if len(settlements) == 1:
+                culprit = settlements[0]
+                if culprit.outcome is Outcome.FAIL_PERMANENTLY:
+                    raise
+                reason = envelope.unserializable_result(f"the database refuses it: {error}")
+                named = Settlement.fail(culprit.task_id, culprit.attempt, reason, retryable=False)
+                return await self._settle("settle", worker_id, [named])
+            half = len(settlements) // 2
+            first = await self._settle(statement, worker_id, settlements[:half])
+            return first + await self._settle(statement, worker_id, settlements[half:])
+        return _align(settlements, {(row[0], row[1]): row[2] for row in found})
+
+    async def release_many(
+        self, worker_id: str, held: Sequence[Held], *, started: bool = False, reason: str = "released"
+    ) -> Statuses:
+        """Give attempts back without spending them. `started`: those with max_attempts = 1 end `interrupted`."""
+        cause = envelope.interrupted(reason) if started else None
+        return await self.settle_many(
+            worker_id,
+            [Settlement.release(item.task_id, item.attempt, started=started, reason=cause) for item in held],
+        )
+
+    async def beat_many(self, beats: Sequence[Beat]) -> list[bool | None]:
+        """Per lease: None where no row matched, else whether a cancel was asked."""
+        if not beats:
+            return []
+        found = await _beat(
+            self._rows,
+            [beat.task_id for beat in beats],
+            [beat.worker_id for beat in beats],
+            [beat.attempt for beat in beats],
+            [beat.lease_ms for beat in beats],
+        )
+        return [found.get((beat.task_id, beat.worker_id, beat.attempt)) for beat in beats]
+
+    async def heartbeat_batch(
+        self, task_ids: Sequence[str], worker_id: str, lease_ms: int = 30_000
+    ) -> dict[str, bool]:
+        """Renew by id and worker alone; an id that is absent from the answer was lost."""
+        count = len(task_ids)
+        found = await _beat(self._rows, list(task_ids), [worker_id] * count, [None] * count, [lease_ms] * count)
+        return {task_id: cancel for (task_id, _, _), cancel in found.items()}
+
+    async def standing_many(self, worker_id: str, held: Sequence[Held]) -> list[Standing]:
+        """Where each attempt stands, asked after a write of it matched no row."""
+        found = await self._rows(
+            "standing",
+            worker_id=worker_id,
+            ids=[item.task_id for item in held],
+            attempts=[item.attempt for item in held],
+        )
+        by_attempt = {(row[0], row[1]): Standing(row[2]) for row in found}
+        return [by_attempt[item.task_id, item.attempt] for item in held]
+
+    async def fail_worker(
+        self, worker_id: str, error: Envelope, *, backoff_ms: int = 1000, backoff_max_ms: int = 30_000
+    ) -> list[TaskRef]:
+        """Fail, retryably and with backoff, whatever a dead worker still holds."""
+        found = await self._rows(
+            "fail_worker",
+            worker_id=worker_id,
+            error=jsonio.encode(error, "the error"),
+            backoff_ms=backoff_ms,
+            backoff_max_ms=backoff_max_ms,
+        )
+        return [TaskRef(*row) for row in found]
+
+
+async def _settle_in(bound: BoundSession, worker_id: str, settlement: Settlement) -> Task:
+    found = await bound.rows("settle", **_settlement_values("settle", worker_id, [settlement]))
+    if not found:
+        raise LostLease(settlement.task_id)
+    return rows.task((await bound.rows("get", id=settlement.task_id))[0])
+
+
+async def _beat(
+    run: Callable[..., Awaitable[list[Row]]],
+    ids: list[str],
+    worker_ids: list[str],
+    attempts: Sequence[int | None],
+    leases_ms: list[int],
+) -> dict[tuple[str, str, int], bool]:
+    found = await run("beat", ids=ids, worker_ids=worker_ids, attempts=list(attempts), leases_ms=leases_ms)
+    return {(row[0], row[1], row[2]): row[3] for row in found}
+
+
+def _settlement_values(statement: str, worker_id: str, settlements: Sequence[Settlement]) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "worker_id": worker_id,
+        "ids": [item.task_id for item in settlements],
+        "attempts": [item.attempt for item in settlements],
+        "bodies": [item.body for item in settlements],
+    }
+    if statement == "settle":
+        values["outcomes"] = [item.outcome.value for item in settlements]
+        values["delays_ms"] = [item.delay_ms for item in settlements]
+    return values
+
+
+def _align(settlements: Sequence[Settlement], found: dict[tuple[str, int], str]) -> Statuses:
+    by_id = {task_id: status for (task_id, _), status in found.items()}
+    return [
+        cast(
+            "TaskStatus | None",
+            by_id.get(item.task_id) if item.attempt is None else found.get((item.task_id, item.attempt)),
+        )
+        for item in settlements
+    ]

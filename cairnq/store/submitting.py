@@ -1,0 +1,215 @@
+"""Inserting tasks: one or many, under business keys, in a transaction of the store's or of the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+
+from cairnq.db.postgres import PsycopgSession
+from cairnq.db.session import ForeignSession, Row
+from cairnq.pure import jsonio
+from cairnq.pure.arguments import Submission
+from cairnq.pure.errors import AlreadyExists, InvalidArgument
+from cairnq.pure.models import Task, TaskDef
+from cairnq.store import rows
+from cairnq.store.runner import BoundSession, StatementRunner, raise_translated
+
+
+class Submitting(StatementRunner):
+    async def submit(
+        self, name: str | TaskDef[Any, Any], payload: Any = None, *, session: Any = None, **options: Any
+    ) -> Task:
+        """Insert one task, or return the one that stands under `key` (see PROTOCOL's table of conflicts).
+
+        `session`: a psycopg `AsyncConnection` or a `PgSession`; the insert then is part of that transaction.
+        Raises `InvalidArgument`, `SerializationError`, `AlreadyExists`.
+        """
+        submission = Submission.of(name, payload, **options)
+        if submission.key is None:
+            async with self._session(session) as bound:
+                return await _insert_one(bound, submission)
+        return (await self._submit_keyed([submission], session))[0]
+
+    async def submit_many(self, items: Sequence[Mapping[str, Any]], *, session: Any = None) -> list[Task]:
+        """Insert many tasks in one statement; each item holds the arguments of `submit`. All or none are inserted.
+
+        Returns the tasks in the order of the items. Items that share a key are decided one after the other.
+        """
+        submissions = [_parse_item(number, item) for number, item in enumerate(items)]
+        if not submissions:
+            return []
+        if any(submission.key is not None for submission in submissions):
+            return await self._submit_keyed(submissions, session)
+        async with self._session(session) as bound:
+            return await _insert_many(bound, submissions)
+
+    async def _submit_keyed(self, submissions: Sequence[Submission], session: Any) -> list[Task]:
+        keys = sorted({submission.key for submission in submissions if submission.key is not None})
+        async with self._session(session, transaction=True) as bound:
+            isolation = (await bound.rows("lock_keys", keys=keys))[0][1]
+            if isolation != "read committed":
+                # The re-read below must see what the lock's previous holder committed.
+                raise InvalidArgument(
+                    f"a submit with a key cannot run in a transaction under {isolation.upper()}: "
+                    "use READ COMMITTED, or submit without a key"
+                )
+            standing = {row[0]: rows.task(row[1:]) for row in await bound.rows("get_by_keys", keys=keys)}
+            plan = _decide(submissions, standing)
+            made = await _insert_many(bound, plan.insert) if plan.insert else []
+            tasks = plan.existing | {task.id: task for task in made}
+            for task_id in plan.cancel:
+                canceled = await bound.rows("cancel", id=task_id)
+                if canceled and task_id in tasks:  # inserted by this very call, then replaced
+                    tasks[task_id] = rows.task(canceled[0])
+            if plan.point:
+                await bound.rows("point_keys", keys=list(plan.point), task_ids=list(plan.point.values()))
+            return [tasks[task_id] for task_id in plan.answers]
+
+    @asynccontextmanager
+    async def _session(self, session: Any, *, transaction: bool = False) -> AsyncIterator[BoundSession]:
+        """The caller's session where one is given, else one of ours."""
+        if session is None:
+            async with self._transaction() if transaction else self._autocommit() as bound:
+                yield bound
+            return
+        statements = await self._ready_statements()
+        try:
+            if isinstance(session, psycopg.AsyncConnection):
+                if transaction and session.autocommit and not _in_transaction(session):
+                    async with session.transaction():
+                        yield BoundSession(PsycopgSession(session), statements)
+                else:
+                    yield BoundSession(PsycopgSession(session), statements)
+            elif isinstance(session, (PsycopgSession, ForeignSession)):
+                yield BoundSession(session, statements)
+            elif hasattr(session, "query"):
+                yield BoundSession(ForeignSession(session), statements)
+            else:
+                raise InvalidArgument(
+                    "session must be a psycopg AsyncConnection or an object with query(text, values) and execute(sql), "
+                    f"not {type(session).__name__}"
+                )
+        except Exception as error:
+            raise_translated(error)
+
+
+def _in_transaction(connection: psycopg.AsyncConnection[Any]) -> bool:
+    return connection.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE
+
+
+def _parse_item(number: int, item: Mapping[str, Any]) -> Submission:
+    if not isinstance(item, Mapping) or "name" not in item:
+        raise InvalidArgument(f"item {number} of submit_many must be a mapping with at least a name: {item!r}")
+    try:
+        return Submission.of(**item)
+    except TypeError as error:
+        raise InvalidArgument(f"item {number} of submit_many: {error}") from error
+
+
+class _Plan:
+    """What a keyed submit will do: which rows to insert and cancel, where keys go, which task answers each item."""
+
+    def __init__(self) -> None:
+        self.insert: list[Submission] = []
+        self.cancel: list[str] = []
+        self.point: dict[str, str] = {}
+        self.existing: dict[str, Task] = {}
+        self.answers: list[str] = []
+
+
+def _decide(submissions: Sequence[Submission], standing: Mapping[str, Task]) -> _Plan:
+    """PROTOCOL's table of conflicts, item by item; an item sees what the items before it will have done."""
+    plan = _Plan()
+    status = {key: task.status for key, task in standing.items()}
+    holder = {key: task.id for key, task in standing.items()}
+    for item in submissions:
+        key = item.key
+        found = None if key is None else status.get(key)
+        if key is not None and found is not None:
+            live = found in ("queued", "running")
+            if item.conflict == "reject":
+                raise AlreadyExists(key)
+            if (item.conflict in ("reuse", "reuse-succeeded") and live) or (
+                item.conflict == "reuse-succeeded" and found == "succeeded"
+            ):
+                plan.answers.append(holder[key])
+                if key in standing and standing[key].id == holder[key]:
+                    plan.existing[holder[key]] = standing[key]
+                continue
+            if live:  # replace
+                plan.cancel.append(holder[key])
+        plan.insert.append(item)
+        plan.answers.append(item.id)
+        if key is not None:
+            plan.point[key], holder[key], status[key] = item.id, item.id, "queued"
+    return plan
+
+
+async def _insert_one(bound: BoundSession, item: Submission) -> Task:
+    found = await bound.rows(
+        "submit_one",
+        id=item.id,
+        name=item.name,
+        queue=item.queue,
+        payload=item.payload,
+        metadata=item.metadata,
+        max_attempts=item.max_attempts,
+        priority=item.priority,
+        parent_id=item.parent_id,
+        root_id=item.root_id,
+        correlation_id=item.correlation_id,
+        delay_ms=item.delay_ms,
+    )
+    return _inserted(item, found[0])
+
+
+async def _insert_many(bound: BoundSession, items: Sequence[Submission]) -> list[Task]:
+    found = await bound.rows(
+        "submit",
+        ids=[item.id for item in items],
+        names=[item.name for item in items],
+        queues=[item.queue for item in items],
+        payloads=[item.payload for item in items],
+        metadatas=[item.metadata for item in items],
+        max_attempts=[item.max_attempts for item in items],
+        priorities=[item.priority for item in items],
+        parent_ids=[item.parent_id for item in items],
+        root_ids=[item.root_id for item in items],
+        correlation_ids=[item.correlation_id for item in items],
+        delays_ms=[item.delay_ms for item in items],
+    )
+    by_id = {row[0]: row for row in found}
+    return [_inserted(item, by_id[item.id]) for item in items]
+
+
+def _inserted(item: Submission, row: Row) -> Task:
+    """The task as it now stands: what was sent, and the times that the database chose."""
+    _, run_at_ms, created_at_ms = row
+    return Task(
+        id=item.id,
+        name=item.name,
+        queue=item.queue,
+        status="queued",
+        payload=jsonio.decode(item.payload),
+        result=None,
+        error=None,
+        metadata=jsonio.decode(item.metadata),
+        progress=None,
+        message=None,
+        attempt=0,
+        max_attempts=item.max_attempts,
+        priority=item.priority,
+        worker_id=None,
+        lease_until_ms=None,
+        run_at_ms=run_at_ms,
+        cancel_requested_at_ms=None,
+        parent_id=item.parent_id,
+        root_id=item.root_id or item.id,
+        correlation_id=item.correlation_id,
+        created_at_ms=created_at_ms,
+        updated_at_ms=created_at_ms,
+        completed_at_ms=None,
+    )

@@ -1,0 +1,28 @@
+-- Renew many leases, of any number of workers, in one statement.
+-- Params: arrays of one length :ids text[], :worker_ids text[], :attempts integer[] (null: whichever is held),
+--   :leases_ms bigint[]. Result: id, worker_id, attempt, whether a cancel was asked. A row that is missing was not
+--   held, or its lock was.
+-- Locks: rows in id order, SKIP LOCKED, so that one locked row does not freeze the beat of all others.
+with beat as (
+    select b.id, b.worker_id, b.attempt, b.lease_ms
+    from unnest(:ids::text[], :worker_ids::text[], :attempts::integer[], :leases_ms::bigint[])
+        as b (id, worker_id, attempt, lease_ms)
+),
+held as materialized (
+    select t.id, b.lease_ms
+    from cairnq_tasks t
+    join beat b on b.id = t.id
+    where t.id = any (:ids::text[])
+        and t.status = 'running'
+        and t.worker_id is not distinct from b.worker_id
+        and (b.attempt is null or t.attempt = b.attempt)
+        and t.lease_until_ms > (select @now_ms)
+    order by t.id
+    for no key update of t skip locked
+)
+update cairnq_tasks t
+set lease_until_ms = @now_ms + h.lease_ms,
+    updated_at_ms = @now_ms
+from held h
+where t.id = h.id
+returning t.id, t.worker_id, t.attempt, t.cancel_requested_at_ms is not null

@@ -1,0 +1,46 @@
+-- Claim up to :limit due tasks of any name from :queues, highest priority first, then run_at, then id.
+-- Params: :queues text[], :worker_id text, :lease_ms bigint, :limit bigint. Result: task columns, in no order.
+-- Locks: each claimed row, SKIP LOCKED; with several queues also up to :limit rows of each, until commit.
+-- The ladder steps through the priorities that are present, so that a priority full of rows in backoff costs
+-- one look and not a walk; within one priority the index is in claim order already.
+with picked as materialized (
+    select c.id
+    from unnest(:queues::text[]) as q (queue)
+    cross join lateral (
+        with recursive ladder (priority) as (
+            (
+                select t.priority from cairnq_tasks t
+                where t.status = 'queued' and t.queue = q.queue
+                order by t.priority desc limit 1
+            )
+            union all
+            select (
+                select t.priority from cairnq_tasks t
+                where t.status = 'queued' and t.queue = q.queue and t.priority < l.priority
+                order by t.priority desc limit 1
+            )
+            from ladder l where l.priority is not null
+        )
+        select d.id, d.priority, d.run_at_ms
+        from ladder l
+        cross join lateral (
+            select t.id, t.priority, t.run_at_ms from cairnq_tasks t
+            where t.status = 'queued' and t.queue = q.queue and t.priority = l.priority
+                and t.run_at_ms <= (select @now_ms)
+            order by t.run_at_ms, t.id
+            limit :limit::bigint
+            for no key update skip locked
+        ) d
+        limit :limit::bigint
+    ) c
+    order by c.priority desc, c.run_at_ms, c.id
+    limit :limit::bigint
+)
+update cairnq_tasks t
+set status = 'running',
+    attempt = t.attempt + 1,
+    worker_id = :worker_id::text,
+    lease_until_ms = @now_ms + :lease_ms::bigint,
+    updated_at_ms = @now_ms
+where t.id = any (array(select p.id from picked p))
+returning @task_columns
