@@ -24,6 +24,9 @@ TESTS = Path(__file__).parent
 ON_EVERY_SERVER = ("sql", "store", "worker")
 """Folders whose tests run on each PostgreSQL there is; the others run on the newest."""
 
+LIMIT = pytest.StashKey[Any]()
+"""The time limit of a test, as pytest-timeout settled it."""
+
 EXIT_LIMIT = 60.0
 """Seconds that the interpreter may take to end after the last test before stacks are dumped and it is ended."""
 
@@ -40,8 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    folder = metafunc.definition.path.relative_to(TESTS).parts[0]
-    if "server" in metafunc.fixturenames and folder in ON_EVERY_SERVER:
+    everywhere = any(metafunc.definition.path.is_relative_to(TESTS / folder) for folder in ON_EVERY_SERVER)
+    if everywhere and "server" in metafunc.fixturenames:
         found = binaries.find(metafunc.config.getoption("postgres"))
         metafunc.parametrize("server", found, ids=lambda server: server.id, indirect=True, scope="session")
     if (times := metafunc.config.getoption("repeat")) > 1:
@@ -50,11 +53,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    report = yield
-    if report.failed and "Timeout" in str(report.longrepr):
-        report.sections.append(("processes", hangs.process_tree()))
-    return report
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Any:
+    item.stash[LIMIT] = settings
+    result = yield
+    hangs.show_processes_on_alarm(item)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Any:
+    """A failure ends the limit of its test; the teardown gets one of its own, or it might hang for ever."""
+    if (settings := item.stash.get(LIMIT, None)) is not None:
+        item.ihook.pytest_timeout_set_timer(item=item, settings=settings)
+    return (yield)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, str] = {
 
 
 ROOMY = 4 << 30
-"""Bytes that must be free in memory-backed storage before clusters go there: a disk takes 20 times as long per database."""
+"""Bytes that must be free in shared memory before clusters go there: a database takes 12 ms, on a disk up to 250."""
 
 
 def storage() -> Path | None:

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+import signal
+from types import FrameType
+
 import psutil
+import pytest
+
+
+def show_processes_on_alarm(item: pytest.Item) -> None:
+    """Goes before pytest-timeout's handler: the tree as it was, not as the failing test's cleanup left it."""
+    fail = signal.getsignal(signal.SIGALRM)
+    if not callable(fail):  # the limit is kept by a thread
+        return
+
+    def on_alarm(number: int, frame: FrameType | None) -> None:
+        __tracebackhide__ = True
+        item.add_report_section("hang", "processes", process_tree())
+        fail(number, frame)
+
+    signal.signal(signal.SIGALRM, on_alarm)
 
 
 def process_tree() -> str:
