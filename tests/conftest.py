@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import faulthandler
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,10 +126,28 @@ def own_server(server: Cluster) -> Iterator[Cluster]:
 # --- databases ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def database(server: Cluster) -> Iterator[str]:
-    """The DSN of a fresh database."""
+@pytest.fixture(scope="session")
+def template(server: Cluster) -> str:
+    """The name of a database of `server` with cairnq in its schema `public`: for `server.create_database(template)`."""
     name = server.create_database()
+    with ThreadPoolExecutor(1) as thread:  # a session's fixture has no event loop, and must not leave one behind
+        thread.submit(asyncio.run, _install(server.dsn(name))).result()
+    server.freeze_database(name)
+    return name
+
+
+async def _install(dsn: str) -> None:
+    from cairnq.store.postgres import PostgresStore
+
+    store = PostgresStore(dsn)
+    await store.connect()
+    await store.close()
+
+
+@pytest.fixture
+def database(server: Cluster, template: str) -> Iterator[str]:
+    """The DSN of a fresh database with cairnq in it."""
+    name = server.create_database(template)
     yield server.dsn(name)
     server.drop_database(name)
 
@@ -181,19 +201,19 @@ def test_clock(database: str) -> Iterator[ClockOfDatabase]:
 
 @pytest.fixture
 def proxy(server: Cluster) -> Iterator[Proxy]:
-    """A TCP proxy before `server`: `proxy.dsn(name of a database)`, and then hurt it."""
-    proxy = Proxy(server.port, server.dsn_at)
+    """A TCP proxy before `server`: `proxy.dsn(database)`, and then hurt it."""
+    proxy = Proxy(server.port)
     yield proxy
     proxy.close()
 
 
 @pytest.fixture(scope="session")
 def pooler(server: Cluster) -> Iterator[Pooler]:
-    """PgBouncer in transaction mode before `server`."""
+    """PgBouncer in transaction mode before `server`: `pooler.dsn(database)`."""
     program = find_pgbouncer()
     if program is None:
         pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
-    pooler = Pooler(program, server.port, server_identity(), server.dsn_at)
+    pooler = Pooler(program, server.port, server_identity())
     pooler.start()
     yield pooler
     pooler.close()

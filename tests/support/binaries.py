@@ -6,7 +6,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.support.guarded import Identity
@@ -51,15 +51,15 @@ def find(which: str = "all") -> list[Binaries]:
 def readable_by(identity: Identity, binaries: Binaries, scratch: Path) -> Binaries:
     """The same programs, copied below `scratch` where `identity` may not run them in place.
 
-    A clone below /root is closed to the user that the server must run as.
+    That is the wheel's, in a clone below /root: closed to the user that the server must run as.
     """
     probe = subprocess.run(["test", "-x", binaries.program("postgres")], **identity.options, check=False)
     if probe.returncode == 0:
         return binaries
-    root = binaries.folder.parent
-    copy = scratch / root.name
-    shutil.copytree(root, copy, symlinks=True)
-    return Binaries(binaries.source, copy / binaries.folder.name, binaries.major)
+    package = binaries.folder.parent.parent
+    for part in (package, package.with_name(f"{package.name}.libs")):  # the programs find their libraries beside them
+        shutil.copytree(part, scratch / part.name, symlinks=True)
+    return replace(binaries, folder=scratch / binaries.folder.relative_to(package.parent))
 
 
 def _of_system() -> list[Binaries]:

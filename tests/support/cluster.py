@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import sql
@@ -38,6 +39,16 @@ def storage() -> Path | None:
     """Where clusters live: shared memory where there is room, else the temporary folder (None)."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() and shutil.disk_usage(memory).free >= ROOMY else None
+
+
+def at_port(dsn: str, port: int) -> str:
+    """The same database behind another loopback port: a proxy's, a pooler's."""
+    return urlsplit(dsn)._replace(netloc=f"postgres@127.0.0.1:{port}").geturl()
+
+
+def name_of(dsn: str) -> str:
+    """The database that a DSN of ours names."""
+    return urlsplit(dsn).path.removeprefix("/")
 
 
 def free_port() -> int:
@@ -77,12 +88,7 @@ class Cluster:
     def dsn(self, database: str = "postgres", **parameters: Any) -> str:
         """A URI for `database`; `parameters` are libpq's (`application_name="x"`)."""
         query = "&".join(f"{name}={value}" for name, value in parameters.items())
-        return self.dsn_at(database, self.port) + (f"?{query}" if query else "")
-
-    @staticmethod
-    def dsn_at(database: str, port: int) -> str:
-        """The URI of `database` behind another port: a proxy's, a pooler's."""
-        return f"postgresql://postgres@127.0.0.1:{port}/{database}"
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}" + (f"?{query}" if query else "")
 
     def connect(self, database: str = "postgres") -> psycopg.Connection[tuple[Any, ...]]:
         """A plain connection in autocommit, for looking and for breaking things."""
@@ -143,6 +149,11 @@ class Cluster:
                 )
             )
         return name
+
+    def freeze_database(self, name: str) -> None:
+        """Nobody connects to it any more, so that it can be copied at any time."""
+        with self.connect() as connection:
+            connection.execute(sql.SQL("alter database {} allow_connections false").format(sql.Identifier(name)))
 
     def drop_database(self, name: str) -> None:
         """Sessions that still use it are ended."""

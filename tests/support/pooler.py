@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.cluster import free_port, storage
+from tests.support.cluster import at_port, free_port, storage
 from tests.support.guarded import Guarded, Identity
 
 _CONFIGURATION = """\
@@ -35,10 +34,8 @@ def find_pgbouncer() -> str | None:
 class Pooler:
     """Hands each transaction to any of 4 sessions of its own: what a client left in one is gone, or another's."""
 
-    def __init__(self, program: str, server_port: int, identity: Identity, dsn: Callable[[str, int], str]) -> None:
-        """`dsn(database, port)` gives the connection string of `database` at another port."""
+    def __init__(self, program: str, server_port: int, identity: Identity) -> None:
         self.port = free_port()
-        self._dsn = dsn
         self.folder = Path(tempfile.mkdtemp(prefix="cairnq-pooler-", dir=storage()))
         configuration = self.folder / "pgbouncer.ini"
         configuration.write_text(_CONFIGURATION.format(server_port=server_port, port=self.port, folder=self.folder))
@@ -59,9 +56,9 @@ class Pooler:
             self.close()
             raise
 
-    def dsn(self, database: str) -> str:
-        """The connection string of `database` through the pooler."""
-        return self._dsn(database, self.port)
+    def dsn(self, direct: str) -> str:
+        """The DSN of the same database through the pooler."""
+        return at_port(direct, self.port)
 
     def log_text(self) -> str:
         return (self.folder / "log").read_text(errors="replace")

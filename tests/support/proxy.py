@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from tests.support.cluster import at_port
+
 CALL_TIMEOUT = 10.0
 """Seconds that a command to the proxy's thread may take."""
 
@@ -43,10 +45,8 @@ class _Link:
 class Proxy:
     """Listens on a loopback port of its own, in a thread of its own; every method may be called from any thread."""
 
-    def __init__(self, target_port: int, dsn: Callable[[str, int], str]) -> None:
-        """`dsn(database, port)` gives the connection string of `database` at another port."""
+    def __init__(self, target_port: int) -> None:
         self._target_port = target_port
-        self._dsn = dsn
         self._links: set[_Link] = set()
         self._changed = threading.Condition()
         self._delay = 0.0
@@ -58,9 +58,9 @@ class Proxy:
         self._thread.start()
         self._call(self._open())
 
-    def dsn(self, database: str) -> str:
-        """The connection string of `database` through this proxy."""
-        return self._dsn(database, self.port)
+    def dsn(self, direct: str) -> str:
+        """The DSN of the same database through this proxy."""
+        return at_port(direct, self.port)
 
     @property
     def connections(self) -> int:

@@ -17,10 +17,6 @@ from tests.support.cluster import Cluster
 from tests.support.proxy import Direction, Proxy
 
 
-def name_of(dsn: str) -> str:
-    return dsn.rsplit("/", 1)[1]
-
-
 def test_each_database_is_fresh_and_its_own(server: Cluster, database: str, empty_database: str) -> None:
     assert database != empty_database
     with psycopg.connect(empty_database) as connection:
@@ -96,7 +92,7 @@ def test_the_clock_moves_every_connection_of_its_database(database: str, test_cl
 
 
 async def test_the_proxy_resets_refuses_and_recovers(database: str, proxy: Proxy) -> None:
-    through = proxy.dsn(name_of(database))
+    through = proxy.dsn(database)
     connection = await psycopg.AsyncConnection.connect(through)
     await connection.execute("select 1")
     proxy.reset()
@@ -115,7 +111,7 @@ async def test_the_proxy_resets_refuses_and_recovers(database: str, proxy: Proxy
 async def test_the_proxy_swallows_replies_while_requests_arrive(database: str, proxy: Proxy) -> None:
     direct = await psycopg.AsyncConnection.connect(database, autocommit=True)
     await direct.execute("listen arrived")
-    through = await psycopg.AsyncConnection.connect(proxy.dsn(name_of(database)), autocommit=True)
+    through = await psycopg.AsyncConnection.connect(proxy.dsn(database), autocommit=True)
     proxy.black_hole(Direction.REPLIES)
     statement = asyncio.create_task(through.execute("notify arrived"))
     assert [note.channel async for note in direct.notifies(timeout=10, stop_after=1)] == ["arrived"]
@@ -127,7 +123,7 @@ async def test_the_proxy_swallows_replies_while_requests_arrive(database: str, p
 
 
 def test_the_proxy_is_late_by_the_delay(database: str, proxy: Proxy) -> None:
-    with psycopg.connect(proxy.dsn(name_of(database)), autocommit=True) as connection:
+    with psycopg.connect(proxy.dsn(database), autocommit=True) as connection:
         proxy.delay(0.05)
         before = connection.execute("select clock_timestamp()").fetchone()
         after = connection.execute("select clock_timestamp()").fetchone()
