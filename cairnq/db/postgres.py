@@ -74,7 +74,7 @@ class PsycopgSession:
 
 
 class PsycopgExecutor:
-    """Sessions over a pool of our own. `pooled=True`: the DSN goes through a transaction pooler (no prepared statements)."""
+    """Sessions over a pool of our own. `pooled`: the DSN goes through a transaction pooler, so nothing is prepared."""
 
     def __init__(self, dsn: str, *, min_size: int, max_size: int, pooled: bool) -> None:
         self._settings = parse_dsn(dsn)

@@ -75,9 +75,7 @@ class Statements:
         self._prefix = "" if schema is None else quote_identifier(schema) + "."
         self._rendered: dict[tuple[str, frozenset[str], tuple[tuple[str, str], ...]], Statement] = {}
 
-    def get(
-        self, name: str, conditions: Collection[str] = (), literals: Mapping[str, str] | None = None
-    ) -> Statement:
+    def get(self, name: str, conditions: Collection[str] = (), literals: Mapping[str, str] | None = None) -> Statement:
         """The variant of statement `name` with the lines of `conditions`, `literals` written in (already quoted)."""
         key = (name, frozenset(conditions), tuple(sorted(literals.items())) if literals else ())
         statement = self._rendered.get(key)
@@ -103,4 +101,6 @@ class Statements:
             return f"${parameters.index(match.group(1)) + 1}"
 
         text = _PARAMETER.sub(place, text)
-        return Statement(name, "\n".join(line.rstrip() for line in text.splitlines() if line.strip()), tuple(parameters))
+        return Statement(
+            name, "\n".join(line.rstrip() for line in text.splitlines() if line.strip()), tuple(parameters)
+        )

@@ -6,7 +6,7 @@ import random
 
 
 def window_ms(attempt: int, *, base_ms: int, max_ms: int) -> int:
-    """The longest delay after attempt number `attempt` (from 1): it doubles, up to `max_ms`. A base of 0 turns it off."""
+    """The longest delay after attempt number `attempt` (from 1): doubles up to `max_ms`; a base of 0 turns it off."""
     if base_ms <= 0:
         return 0
     # 2**63 is past any ceiling; without the bound a huge attempt would build a huge integer.

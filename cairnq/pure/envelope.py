@@ -35,9 +35,7 @@ def no_handler(name: str) -> Envelope:
 
 
 def lease_expired() -> Envelope:
-    return envelope(
-        "LeaseExpired", "lease_expired", "the lease ran out and no attempt was left", retryable=False
-    )
+    return envelope("LeaseExpired", "lease_expired", "the lease ran out and no attempt was left", retryable=False)
 
 
 def worker_crashed(message: str, details: Any) -> Envelope:

@@ -21,6 +21,10 @@ class StoreClosed(CairnQError):
     """The client or worker was used after `close()`."""
 
 
+class UnsupportedBackend(CairnQError):
+    """This program cannot speak to that kind of database."""
+
+
 # --- connecting ---------------------------------------------------------------------------------
 
 
@@ -134,7 +138,7 @@ class EventLoopBlocked(CairnQError):
 
     def __init__(self, late_ms: int, interval_ms: int, lease_ms: int) -> None:
         super().__init__(
-            f"the event loop was blocked for {late_ms} ms (looked at every {interval_ms} ms; the lease is {lease_ms} ms): "
+            f"the event loop was blocked for {late_ms} ms (looked at every {interval_ms} ms, lease {lease_ms} ms): "
             f"make the handler a plain function, which runs on a thread"
         )
         self.late_ms = late_ms

@@ -48,7 +48,7 @@ _generator = UlidGenerator()
 
 def _start_anew_in_child() -> None:
     """A forked child must not repeat its parent's sequence, nor inherit a lock that a thread held."""
-    global _generator
+    global _generator  # noqa: PLW0603 - one sequence for the process is the point
     _generator = UlidGenerator()
 
 

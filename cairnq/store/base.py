@@ -15,6 +15,7 @@ from cairnq.pure.models import (
     Settlement,
     Standing,
     Task,
+    TaskDef,
     TaskRef,
     TaskStatus,
 )
@@ -60,7 +61,7 @@ class TaskStore(Protocol):
 
     async def submit(
         self,
-        name: str,
+        name: str | TaskDef[Any, Any],
         payload: Any = None,
         *,
         queue: str = "default",
@@ -81,17 +82,6 @@ class TaskStore(Protocol):
     async def get_by_key(self, key: str) -> Task | None: ...
     async def get_status(self, task_id: str) -> TaskRef | None: ...
     async def get_status_by_key(self, key: str) -> TaskRef | None: ...
-    async def list(
-        self,
-        *,
-        status: TaskStatus | None = None,
-        queue: str | None = None,
-        name: str | None = None,
-        root_id: str | None = None,
-        correlation_id: str | None = None,
-        limit: int = 100,
-        offset: int = 0,
-    ) -> list[Task]: ...
     async def stats(self, queue: str | None = None) -> dict[str, dict[TaskStatus, int]]: ...
     async def queue_depth(self, queue: str, max_depth: int) -> int: ...
 
@@ -198,9 +188,7 @@ class TaskStore(Protocol):
         """`claim_session` with payload sizes."""
         ...
 
-    async def settle_many(
-        self, worker_id: str, settlements: Sequence[Settlement]
-    ) -> list[TaskStatus | None]:
+    async def settle_many(self, worker_id: str, settlements: Sequence[Settlement]) -> list[TaskStatus | None]:
         """The status each row has now, in the order given; None where the write matched no row (see `standing_many`).
 
         A FORGET answers `succeeded` whether the row was removed or, because a key points at it, kept.
@@ -211,7 +199,7 @@ class TaskStore(Protocol):
         ...
 
     async def beat_many(self, beats: Sequence[Beat]) -> list[bool | None]:
-        """Per lease: None when no row matched (lost, settled, or its row is locked), else whether a cancel was asked."""
+        """Per lease: None when no row matched (lost, settled, or its row locked), else whether a cancel was asked."""
         ...
 
     async def release_many(
@@ -249,3 +237,17 @@ class TaskStore(Protocol):
         they stop to; the store reconnects by itself, with backoff, until the returned coroutine function is awaited.
         """
         ...
+
+    # --- last, for it hides the built-in in annotations below it -------------------------------------
+
+    async def list(
+        self,
+        *,
+        status: TaskStatus | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        root_id: str | None = None,
+        correlation_id: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Task]: ...

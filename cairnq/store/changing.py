@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Awaitable
-
 from cairnq.db.session import Row
 from cairnq.pure import arguments
 from cairnq.pure.ids import first_task_id_at

@@ -85,7 +85,7 @@ class PostgresStore(Submitting, Claiming, Settling, Changing, Reading):
                         migrate=self._migrate,
                     )
                     self._install(await checks.run())
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 - raised again, as ours
                     raise_translated(error)
         assert self.installation is not None
         return self.installation
@@ -95,7 +95,10 @@ class PostgresStore(Submitting, Claiming, Settling, Changing, Reading):
         await self._executor.close()
 
     def sibling(self) -> PostgresStore | None:
-        """A store of the same database with one connection of its own, for another thread; None over a caller's executor."""
+        """A store of the same database with one connection of its own, for another thread.
+
+        None over a caller's executor: we cannot open connections of theirs.
+        """
         if not isinstance(self._source, str):
             return None
         return PostgresStore(
@@ -146,7 +149,9 @@ async def _listen_foreign(
             return None
 
         return nothing
-    unlisten = await listen(channels, lambda channel, payload: on_notify(channel, payload or ""), lambda: on_state(False))
+    unlisten = await listen(
+        channels, lambda channel, payload: on_notify(channel, payload or ""), lambda: on_state(False)
+    )
     on_state(True)
 
     async def stop() -> None:

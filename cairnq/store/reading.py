@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import cast
 
 from cairnq.db.statements import quote_literal
@@ -85,5 +84,3 @@ class Reading(StatementRunner):
 
     async def _now_ms(self) -> int:
         return int((await self._rows("now"))[0][0])
-
-

@@ -11,7 +11,9 @@ from cairnq.pure.models import ClaimedTask, Task
 
 def task(row: Sequence[Any]) -> Task:
     """The JSON columns come as text, so that no driver's own decoding stands between the wire and us."""
-    return Task(*row[:4], decode(row[4]), decode(row[5]), decode(row[6]), decode(row[7]), *row[8:])
+    columns = list(row)
+    columns[4:8] = map(decode, row[4:8])
+    return Task(*columns)
 
 
 def claimed(rows: Iterable[Sequence[Any]]) -> list[ClaimedTask]:

@@ -28,9 +28,9 @@ class BoundSession:
     async def rows(
         self,
         name: str,
-        /,
         conditions: Collection[str] = (),
         literals: Mapping[str, str] | None = None,
+        /,
         **values: Any,
     ) -> list[Row]:
         statement = self._statements.get(name, conditions, literals)
@@ -68,7 +68,7 @@ class StatementRunner:
         try:
             async with self._executor.autocommit() as session:
                 yield BoundSession(session, statements)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again, as ours
             raise_translated(error)
 
     @asynccontextmanager
@@ -77,15 +77,15 @@ class StatementRunner:
         try:
             async with self._executor.transaction() as session:
                 yield BoundSession(session, statements)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again, as ours
             raise_translated(error)
 
     async def _rows(
         self,
         name: str,
-        /,
         conditions: Collection[str] = (),
         literals: Mapping[str, str] | None = None,
+        /,
         **values: Any,
     ) -> list[Row]:
         """One statement in a transaction of its own, repeated where PostgreSQL undid it (deadlock, lock time-out)."""

@@ -41,6 +41,7 @@ JOINABLE = frozenset(OTHER_SDKS_LEDGER[:7])
 LEDGER_PREFIX = "lean/"
 TABLES = LEDGER_PREFIX + "0001_tables.sql"
 PART_WAY_PATIENCE_S = 5.0
+PART_WAY_POLL_S = 0.1
 LOCK_TIMEOUT = "5s"
 
 # Two cold starts may both find nothing and both create it: 23505 and 42P07 (and 42P06 for the schema) say so.
@@ -59,7 +60,10 @@ class Finding:
 
 
 class SchemaChecks:
-    """One run of the checks over one executor. `owns_connection`: made from a DSN, so we may create and pin a schema."""
+    """One run of the checks over one executor.
+
+    `owns_connection`: the executor was made from a DSN, so we may create a schema. `migrate`: we may change tables.
+    """
 
     def __init__(self, executor: Executor, *, schema: str | None, owns_connection: bool, migrate: bool) -> None:
         self._executor = executor
@@ -70,12 +74,12 @@ class SchemaChecks:
     async def run(self) -> Installation:
         finding = await self._find()
         schema = self._decide(finding)
-        if schema not in finding.holders and finding.in_recovery:
+        if finding.in_recovery:
             raise DatabaseReadOnly(
-                f"database {finding.database!r} is in recovery (a standby) and holds no cairnq yet; "
-                "connect to the primary once, or add target_session_attrs=read-write to the URL"
+                f"database {finding.database!r} is in recovery (a standby), where no task can be written; "
+                "connect to the primary, or add target_session_attrs=read-write to the URL"
             )
-        await self._bring_up_to_date(schema, finding)
+        await self._bring_up_to_date(schema)
         await self._check_protocol(schema)
         return Installation(schema, PROTOCOL_VERSION)
 
@@ -108,29 +112,17 @@ class SchemaChecks:
             )
         return here
 
-    async def _bring_up_to_date(self, schema: str, finding: Finding) -> None:
+    async def _bring_up_to_date(self, schema: str) -> None:
         deadline = time.monotonic() + PART_WAY_PATIENCE_S
-        while True:
+        while not await self._is_current(schema):
             try:
-                if await self._is_current(schema):
-                    return
-                if finding.in_recovery:
-                    raise DatabaseReadOnly(
-                        f"the cairnq in schema {schema!r} wants migrations, and the database is in recovery; "
-                        "connect to the primary once"
-                    )
-                if not self._migrate:
-                    raise SchemaMismatch(
-                        f"schema {schema!r} wants migrations ({await self._missing_text(schema)}) and migrate is off; "
-                        "run `cairnq migrate` with a role that owns the schema"
-                    )
                 await self._apply(schema)
-                return
             except _PartWay as half:
                 if time.monotonic() >= deadline:
                     raise SchemaMismatch(
                         f"the cairnq in schema {schema!r} stops at migration {half.last!r}, older than any that this "
-                        f"program can join ({OTHER_SDKS_LEDGER[6]!r}); upgrade the SDK that made it, and let it connect once"
+                        f"program can join ({OTHER_SDKS_LEDGER[6]!r}): upgrade the SDK that made it, and let it "
+                        "connect once"
                     ) from None
             except Exception as error:
                 if sqlstate_of(error) == "55P03":
@@ -140,7 +132,9 @@ class SchemaChecks:
                     ) from error
                 if sqlstate_of(error) not in _LOST_A_RACE or time.monotonic() >= deadline:
                     raise
-            await asyncio.sleep(0.1)
+            else:
+                return
+            await asyncio.sleep(PART_WAY_POLL_S)
 
     async def _is_current(self, schema: str) -> bool:
         ledger = await self._ledger(schema)
@@ -159,6 +153,11 @@ class SchemaChecks:
 
     async def _apply(self, schema: str) -> None:
         """Everything in one transaction, under the ledger's exclusive lock."""
+        if not self._migrate:
+            raise SchemaMismatch(
+                f"schema {schema!r} wants migrations ({await self._missing_text(schema)}) and migrate is off: "
+                "connect once with a role that owns the schema"
+            )
         if self._owns_connection:
             await self._create_schema(schema)
         async with self._executor.transaction() as session:
@@ -203,5 +202,3 @@ class _PartWay(CairnQError):
 def _missing(ledger: Sequence[str]) -> list[str]:
     ours = [LEDGER_PREFIX + name for name, _ in migrations("postgres")]
     return [name for name in ours if name not in ledger]
-
-

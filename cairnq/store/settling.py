@@ -1,4 +1,4 @@
-"""Writes of running tasks: outcomes, beats, progress, and what a dead worker left behind. All carry the ownership check."""
+"""Writes of running tasks (outcomes, beats, progress, a dead worker's leftovers), each with the ownership check."""
 
 from __future__ import annotations
 
@@ -152,9 +152,7 @@ class Settling(StatementRunner):
         )
         return [found.get((beat.task_id, beat.worker_id, beat.attempt)) for beat in beats]
 
-    async def heartbeat_batch(
-        self, task_ids: Sequence[str], worker_id: str, lease_ms: int = 30_000
-    ) -> dict[str, bool]:
+    async def heartbeat_batch(self, task_ids: Sequence[str], worker_id: str, lease_ms: int = 30_000) -> dict[str, bool]:
         """Renew by id and worker alone; an id that is absent from the answer was lost."""
         count = len(task_ids)
         found = await _beat(self._rows, list(task_ids), [worker_id] * count, [None] * count, [lease_ms] * count)

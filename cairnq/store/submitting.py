@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from cairnq.db.postgres import PsycopgSession
-from cairnq.db.session import ForeignSession, Row
+from cairnq.db.session import ForeignSession, Row, Session
 from cairnq.pure import jsonio
 from cairnq.pure.arguments import Submission
 from cairnq.pure.errors import AlreadyExists, InvalidArgument
@@ -50,7 +50,7 @@ class Submitting(StatementRunner):
         keys = sorted({submission.key for submission in submissions if submission.key is not None})
         async with self._session(session, transaction=True) as bound:
             isolation = (await bound.rows("lock_keys", keys=keys))[0][1]
-            if isolation != "read committed":
+            if isolation not in ("read committed", "read uncommitted"):
                 # The re-read below must see what the lock's previous holder committed.
                 raise InvalidArgument(
                     f"a submit with a key cannot run in a transaction under {isolation.upper()}: "
@@ -76,31 +76,41 @@ class Submitting(StatementRunner):
                 yield bound
             return
         statements = await self._ready_statements()
+        theirs = _as_session(session)
         try:
-            if isinstance(session, psycopg.AsyncConnection):
-                if transaction and session.autocommit and not _in_transaction(session):
-                    async with session.transaction():
-                        yield BoundSession(PsycopgSession(session), statements)
-                else:
-                    yield BoundSession(PsycopgSession(session), statements)
-            elif isinstance(session, (PsycopgSession, ForeignSession)):
-                yield BoundSession(session, statements)
-            elif hasattr(session, "query"):
-                yield BoundSession(ForeignSession(session), statements)
+            if transaction and _outside_transaction(session):
+                async with session.transaction():
+                    yield BoundSession(theirs, statements)
             else:
-                raise InvalidArgument(
-                    "session must be a psycopg AsyncConnection or an object with query(text, values) and execute(sql), "
-                    f"not {type(session).__name__}"
-                )
-        except Exception as error:
+                yield BoundSession(theirs, statements)
+        except Exception as error:  # noqa: BLE001 - raised again, as ours
             raise_translated(error)
 
 
-def _in_transaction(connection: psycopg.AsyncConnection[Any]) -> bool:
-    return connection.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE
+def _as_session(given: Any) -> Session:
+    """A session over what the caller gave; the statements run on the caller's connection and nowhere else."""
+    if isinstance(given, psycopg.AsyncConnection):
+        return PsycopgSession(given)
+    if isinstance(given, (PsycopgSession, ForeignSession)):
+        return given
+    if hasattr(given, "query"):
+        return ForeignSession(given)
+    raise InvalidArgument(
+        "session must be a psycopg AsyncConnection or an object with query(text, values) and execute(sql), "
+        f"not {type(given).__name__}"
+    )
 
 
-def _parse_item(number: int, item: Mapping[str, Any]) -> Submission:
+def _outside_transaction(given: Any) -> bool:
+    """A psycopg connection in autocommit mode, where each statement would be a transaction of its own."""
+    return (
+        isinstance(given, psycopg.AsyncConnection)
+        and given.autocommit
+        and given.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
+    )
+
+
+def _parse_item(number: int, item: Any) -> Submission:
     if not isinstance(item, Mapping) or "name" not in item:
         raise InvalidArgument(f"item {number} of submit_many must be a mapping with at least a name: {item!r}")
     try:

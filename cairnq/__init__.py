@@ -1,0 +1,94 @@
+"""cairnq: a durable task queue in a database.
+
+`CairnQ` submits tasks and waits for them, `Worker` runs them, `Registry` holds handlers without a database.
+"""
+
+from cairnq.client import CairnQ
+from cairnq.db.session import PgExecutor, PgSession
+from cairnq.pure.errors import (
+    AlreadyExists,
+    CairnQError,
+    ConnectError,
+    DatabaseReadOnly,
+    DatabaseUnavailable,
+    EventLoopBlocked,
+    InvalidArgument,
+    InvalidDsn,
+    LostLease,
+    PermissionDenied,
+    ProtocolVersionMismatch,
+    QueueFull,
+    SchemaMismatch,
+    SerializationError,
+    StoreClosed,
+    TaskCanceled,
+    TaskError,
+    TaskFailed,
+    TaskTimeout,
+    UnsupportedBackend,
+)
+from cairnq.pure.models import (
+    STATUSES,
+    Beat,
+    Conflict,
+    Held,
+    Outcome,
+    Settlement,
+    Standing,
+    Task,
+    TaskDef,
+    TaskRef,
+    TaskStatus,
+    WatchSignal,
+    is_terminal_status,
+)
+from cairnq.run.context import TaskContext
+from cairnq.run.registry import Registry
+from cairnq.store.base import Installation, TaskStore
+from cairnq.store.postgres import PostgresStore
+from cairnq.store.retention import Retention
+
+__all__ = [
+    "STATUSES",
+    "AlreadyExists",
+    "Beat",
+    "CairnQ",
+    "CairnQError",
+    "Conflict",
+    "ConnectError",
+    "DatabaseReadOnly",
+    "DatabaseUnavailable",
+    "EventLoopBlocked",
+    "Held",
+    "Installation",
+    "InvalidArgument",
+    "InvalidDsn",
+    "LostLease",
+    "Outcome",
+    "PermissionDenied",
+    "PgExecutor",
+    "PgSession",
+    "PostgresStore",
+    "ProtocolVersionMismatch",
+    "QueueFull",
+    "Registry",
+    "Retention",
+    "SchemaMismatch",
+    "SerializationError",
+    "Settlement",
+    "Standing",
+    "StoreClosed",
+    "Task",
+    "TaskCanceled",
+    "TaskContext",
+    "TaskDef",
+    "TaskError",
+    "TaskFailed",
+    "TaskRef",
+    "TaskStatus",
+    "TaskStore",
+    "TaskTimeout",
+    "UnsupportedBackend",
+    "WatchSignal",
+    "is_terminal_status",
+]

@@ -1,0 +1,293 @@
+"""The client: submits tasks, reads them, waits for them. Any number of processes may share one database."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar, overload
+
+from cairnq.db.session import PgExecutor
+from cairnq.pure import arguments
+from cairnq.pure.errors import InvalidArgument, TaskCanceled, TaskFailed, UnsupportedBackend
+from cairnq.pure.models import Conflict, Task, TaskDef, TaskRef, TaskStatus, WatchSignal
+from cairnq.store.backpressure import DEFAULT_POLL_MS, DEFAULT_WAIT_MS, Backpressure, QueueDepthLimit
+from cairnq.store.base import TaskStore
+from cairnq.store.postgres import PostgresStore
+from cairnq.store.retention import Retention, Sweeper
+from cairnq.store.wait import DoneWatch, Waiter
+from cairnq.store.watch import Watch
+
+R = TypeVar("R")
+
+DEFAULT_TIMEOUT_MS = 30_000
+
+
+class CairnQ:
+    """A handle on one cairnq database. Use it as an async context manager, or call `connect()` and `close()`.
+
+    `max_queue_depth`: how many tasks may be queued, for all queues or by queue; a submit at the limit waits up to
+    `max_queue_wait_ms`, looking every `queue_poll_interval_ms`, then raises `QueueFull`.
+    `retention`: deletes finished tasks of this age (ms, or a `Retention`) while the handle is open.
+    """
+
+    def __init__(
+        self,
+        store: TaskStore,
+        *,
+        max_queue_depth: QueueDepthLimit | None = None,
+        max_queue_wait_ms: int = DEFAULT_WAIT_MS,
+        queue_poll_interval_ms: int = DEFAULT_POLL_MS,
+        retention: int | Retention | None = None,
+    ) -> None:
+        self.store = store
+        self._backpressure = Backpressure(
+            store, max_queue_depth, max_wait_ms=max_queue_wait_ms, poll_interval_ms=queue_poll_interval_ms
+        )
+        self._retention = Retention(retention) if isinstance(retention, int) else retention
+        self._sweeper: Sweeper | None = None
+        self._done = DoneWatch(store)
+        self._waiter = Waiter(store, self._done)
+        self._watches: set[Watch] = set()
+
+    @classmethod
+    def postgres(
+        cls,
+        source: str | PgExecutor,
+        *,
+        min_size: int = 1,
+        max_size: int = 10,
+        schema: str | None = None,
+        listen_database: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """`source`: a database URL, or a `PgExecutor` over the application's own driver (which we never close).
+
+        `min_size`, `max_size`: connections of the pool. `schema`: where the tables are, made if absent.
+        `listen_database`: a direct URL for notifications; giving it says that `source` goes through a
+        transaction pooler. Other options: see the class.
+        """
+        store = PostgresStore(
+            source, min_size=min_size, max_size=max_size, schema=schema, listen_database=listen_database
+        )
+        return cls(store, **options)
+
+    @classmethod
+    def sqlite(cls, path: str, *, busy_timeout_ms: int = 5000, **options: Any) -> Self:  # noqa: ARG003 - the contract
+        """Not yet: raises `UnsupportedBackend`."""
+        raise UnsupportedBackend("SQLite is not supported yet; use CairnQ.postgres(url)")
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def connect(self) -> None:
+        """Check the database (schema, migrations, protocol version) once. Optional: the first call does it too."""
+        await self.store.connect()
+        if self._retention is not None and self._sweeper is None:
+            self._sweeper = Sweeper(self.store, self._retention)
+
+    async def close(self) -> None:
+        sweeper, self._sweeper = self._sweeper, None
+        if sweeper is not None:
+            await sweeper.stop()
+        for watch in list(self._watches):
+            await watch.stop()
+        await self._done.close()
+        await self.store.close()
+
+    # --- submit -----------------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        name: str | TaskDef[Any, Any],
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        queue: str = "default",
+        conflict: Conflict = "reuse",
+        max_attempts: int = 3,
+        priority: int = 0,
+        metadata: Mapping[str, Any] | None = None,
+        parent_id: str | None = None,
+        root_id: str | None = None,
+        correlation_id: str | None = None,
+        delay_ms: int | None = None,
+        run_at_delay_ms: int | None = None,
+        session: Any = None,
+    ) -> Task:
+        """Insert one queued task and return it.
+
+        `payload`, `metadata`: anything JSON holds. `key`: a business name under which one current task stands;
+        `conflict` says what a submit does when one does (`reuse` it while it lives, `reuse-succeeded` also when it
+        succeeded, `reject` with `AlreadyExists`, or `replace`: cancel it). `max_attempts`: claims before a failure
+        is final. `priority`: higher runs first. `delay_ms` (or `run_at_delay_ms`): not before so many ms from now.
+        `session`: a psycopg `AsyncConnection` or a `PgSession` whose transaction the insert shall be part of; then
+        a full queue is `QueueFull` at once, for nothing should wait inside a transaction.
+        """
+        await self._backpressure.admit(queue, may_wait=session is None)
+        return await self.store.submit(
+            name,
+            payload,
+            key=key,
+            queue=queue,
+            conflict=conflict,
+            max_attempts=max_attempts,
+            priority=priority,
+            metadata=metadata,
+            parent_id=parent_id,
+            root_id=root_id,
+            correlation_id=correlation_id,
+            run_at_delay_ms=arguments.delay(delay_ms, run_at_delay_ms),
+            session=session,
+        )
+
+    async def submit_many(self, items: Sequence[Mapping[str, Any]], *, session: Any = None) -> list[Task]:
+        """Insert many tasks at once, all or none; each item holds the arguments of `submit`."""
+        for queue in sorted({str(item.get("queue", "default")) for item in items}):
+            await self._backpressure.admit(queue, may_wait=session is None)
+        return await self.store.submit_many(items, session=session)
+
+    @overload
+    async def call(self, name: TaskDef[Any, R], payload: Any = None, **options: Any) -> R: ...
+    @overload
+    async def call(self, name: str, payload: Any = None, **options: Any) -> Any: ...
+    async def call(
+        self,
+        name: str | TaskDef[Any, Any],
+        payload: Any = None,
+        *,
+        wait_timeout_ms: int | None = None,
+        timeout_ms: int | None = None,
+        poll_ms: int = 100,
+        max_poll_ms: int = 500,
+        **submit: Any,
+    ) -> Any:
+        """Submit, wait, and return the result. Raises `TaskFailed`, `TaskCanceled`, or `TaskTimeout` (it runs on).
+
+        `timeout_ms` and `wait_timeout_ms` are two spellings of one argument (default 30 s).
+        """
+        if wait_timeout_ms is not None and timeout_ms is not None:
+            raise InvalidArgument("give timeout_ms or wait_timeout_ms, not both: they mean the same")
+        given = timeout_ms if wait_timeout_ms is None else wait_timeout_ms
+        task = await self.submit(name, payload, **submit)
+        ended = await self.wait(
+            task.id,
+            timeout_ms=DEFAULT_TIMEOUT_MS if given is None else given,
+            poll_ms=poll_ms,
+            max_poll_ms=max_poll_ms,
+        )
+        if ended.failed:
+            raise TaskFailed(ended.error)
+        if ended.canceled:
+            raise TaskCanceled(ended.id)
+        return ended.result
+
+    # --- read -------------------------------------------------------------------------------------
+
+    async def get(self, task_id: str) -> Task | None:
+        return await self.store.get(task_id)
+
+    async def get_by_key(self, key: str) -> Task | None:
+        return await self.store.get_by_key(key)
+
+    async def get_status(self, task_id: str) -> TaskRef | None:
+        """Id and status alone: the cheap look."""
+        return await self.store.get_status(task_id)
+
+    async def get_status_by_key(self, key: str) -> TaskRef | None:
+        return await self.store.get_status_by_key(key)
+
+    async def stats(self, queue: str | None = None) -> dict[str, dict[TaskStatus, int]]:
+        """Counts by queue and status, zero-filled. Reads every row: for people, not for loops."""
+        return await self.store.stats(queue)
+
+    async def queue_depth(self, queue: str, max_depth: int) -> int:
+        """How many more tasks fit before `max_depth` are queued."""
+        return await self.store.queue_depth(queue, max_depth)
+
+    async def wait(
+        self, task_id: str, *, timeout_ms: int = DEFAULT_TIMEOUT_MS, poll_ms: int = 100, max_poll_ms: int = 500
+    ) -> Task:
+        """The task once it has ended, however it ended. Raises `TaskTimeout`; the task runs on."""
+        return await self._waiter.wait(task_id, timeout_ms=timeout_ms, poll_ms=poll_ms, max_poll_ms=max_poll_ms)
+
+    async def wait_by_key(
+        self, key: str, *, timeout_ms: int = DEFAULT_TIMEOUT_MS, poll_ms: int = 100, max_poll_ms: int = 500
+    ) -> Task:
+        return await self._waiter.wait_by_key(key, timeout_ms=timeout_ms, poll_ms=poll_ms, max_poll_ms=max_poll_ms)
+
+    async def watch(
+        self,
+        on_signal: Callable[[WatchSignal], None],
+        queues: Sequence[str] | None = None,
+        poll_ms: int = 2000,
+    ) -> Callable[[], Awaitable[None]]:
+        """Call `on_signal` whenever something may have changed: queued, done, and every `poll_ms` whatever happens.
+
+        `queues`: only tasks queued there (a `done` names a task and no queue, and always comes). Returns the
+        coroutine function that stops it.
+        """
+        watch = Watch(self.store, on_signal, queues, poll_ms)
+        await watch.start()
+        self._watches.add(watch)
+
+        async def stop() -> None:
+            self._watches.discard(watch)
+            await watch.stop()
+
+        return stop
+
+    # --- change -----------------------------------------------------------------------------------
+
+    async def cancel(self, task_id: str) -> Task | None:
+        """End a queued task, ask a running one to leave. None: not there, or finished already."""
+        return await self.store.cancel(task_id)
+
+    async def cancel_by_key(self, key: str) -> Task | None:
+        return await self.store.cancel_by_key(key)
+
+    async def retry(self, task_id: str, *, reset_attempt: bool = False) -> Task | None:
+        """Queue a failed or canceled task again. None: not there, live, or succeeded."""
+        return await self.store.retry(task_id, reset_attempt=reset_attempt)
+
+    async def retry_by_key(self, key: str, *, reset_attempt: bool = False) -> Task | None:
+        return await self.store.retry_by_key(key, reset_attempt=reset_attempt)
+
+    async def purge(
+        self,
+        *,
+        older_than_ms: int = 0,
+        queue: str | None = None,
+        status: TaskStatus | None = None,
+        name: str | None = None,
+        limit: int = 1000,
+    ) -> list[str]:
+        """Delete up to `limit` finished tasks, oldest first; returns their ids."""
+        return await self.store.purge(older_than_ms=older_than_ms, queue=queue, status=status, name=name, limit=limit)
+
+    async def list(
+        self,
+        *,
+        status: TaskStatus | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        root_id: str | None = None,
+        correlation_id: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> Sequence[Task]:
+        """Tasks that match every filter given, newest first."""
+        return await self.store.list(
+            status=status,
+            queue=queue,
+            name=name,
+            root_id=root_id,
+            correlation_id=correlation_id,
+            limit=limit,
+            offset=offset,
+        )
