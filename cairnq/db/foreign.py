@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
+from cairnq.db.borrow import borrow
 from cairnq.db.session import ForeignSession, PgExecutor, Session
 
 
 class ForeignExecutor:
     """Never closes what it was given: the caller opened it, and may share it with the rest of the application."""
+
+    dialect = "postgres"
 
     def __init__(self, executor: PgExecutor) -> None:
         self.executor = executor
@@ -22,6 +26,9 @@ class ForeignExecutor:
     async def transaction(self) -> AsyncIterator[Session]:
         async with self.executor.transaction() as session:
             yield ForeignSession(session)
+
+    def borrow(self, given: Any, *, transaction: bool) -> AbstractAsyncContextManager[Session]:
+        return borrow(given, transaction=transaction)
 
     async def close(self) -> None:
         return None

@@ -37,9 +37,16 @@ class Session(PgSession, Protocol):
 class Executor(Protocol):
     """Opens sessions. `autocommit` ones run single statements; `transaction` commits, or rolls back on an exception."""
 
+    dialect: str
+    """The folder of sql/ whose statements its sessions run."""
+
     def autocommit(self) -> AbstractAsyncContextManager[Session]: ...
 
     def transaction(self) -> AbstractAsyncContextManager[Session]: ...
+
+    def borrow(self, given: Any, *, transaction: bool) -> AbstractAsyncContextManager[Session]:
+        """A session over a connection of the caller's, inside their transaction. Raises `InvalidArgument`."""
+        ...
 
     async def close(self) -> None: ...
 

@@ -10,7 +10,7 @@ from cairnq.pure import arguments, envelope, jsonio
 from cairnq.pure.models import ClaimedTask, Held, Task
 from cairnq.store import rows
 from cairnq.store.base import Draw, DrawClaimed
-from cairnq.store.runner import BoundSession, StatementRunner
+from cairnq.store.runner import BoundSession, StatementRunner, callers
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class Claiming(StatementRunner):
                     return []
                 return await request.draw(bound, some, limit)
 
-            return await plan(draw)
+            return await callers(plan(draw))
 
     async def held_by(self, worker_id: str) -> list[Held]:
         return [Held(*row) for row in await self._rows("held_by", worker_id=worker_id)]

@@ -9,7 +9,7 @@ import psycopg
 
 from cairnq.db.foreign import ForeignExecutor
 from cairnq.db.listen import Listener
-from cairnq.db.postgres import PsycopgExecutor
+from cairnq.db.pool import PsycopgExecutor
 from cairnq.db.session import PgExecutor
 from cairnq.db.sqlstate import translate
 from cairnq.pure import arguments

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from cairnq.db.session import Executor, Row, Session
 from cairnq.db.sqlstate import Fault, classify, translate
 from cairnq.db.statements import Statements
 from cairnq.pure.errors import StoreClosed
 from cairnq.store.base import Installation
+
+T = TypeVar("T")
 
 _RETRIES = 5
 _RETRY_PAUSE_S = 0.02
@@ -34,7 +36,10 @@ class BoundSession:
         **values: Any,
     ) -> list[Row]:
         statement = self._statements.get(name, conditions, literals)
-        return await self.session.rows(statement.text, statement.arrange(values))
+        try:
+            return await self.session.rows(statement.text, statement.arrange(values))
+        except Exception as error:  # noqa: BLE001 - raised again, as ours
+            raise_translated(error)
 
 
 class StatementRunner:
@@ -43,7 +48,6 @@ class StatementRunner:
     def __init__(self, executor: Executor, installation: Installation | None) -> None:
         self._executor = executor
         self._statements: Statements | None = None
-        self._connecting: asyncio.Lock | None = None
         self.installation: Installation | None = None
         if installation is not None:
             self._install(installation)
@@ -53,7 +57,7 @@ class StatementRunner:
 
     def _install(self, installation: Installation) -> Installation:
         self.installation = installation
-        self._statements = Statements("postgres", installation.schema)
+        self._statements = Statements(self._executor.dialect, installation.schema)
         return installation
 
     async def _ready_statements(self) -> Statements:
@@ -102,8 +106,26 @@ class StatementRunner:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def raise_translated(error: Exception) -> None:
+class CallersError(Exception):
+    """Carries an exception out of code of the caller's that ran inside our transaction; it is theirs to understand."""
+
+    def __init__(self, original: Exception) -> None:
+        super().__init__(str(original))
+        self.original = original
+
+
+async def callers(work: Awaitable[T]) -> T:
+    """Await code of the caller's inside a session of ours: its errors pass untranslated."""
+    try:
+        return await work
+    except Exception as error:
+        raise CallersError(error) from error
+
+
+def raise_translated(error: Exception) -> NoReturn:
     """Raise the error of ours that stands for it, or the error itself."""
+    if isinstance(error, CallersError):
+        raise error.original
     ours = translate(error)
     if ours is error:
         raise error

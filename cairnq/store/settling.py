@@ -12,7 +12,7 @@ from cairnq.pure.envelope import Envelope
 from cairnq.pure.errors import LostLease
 from cairnq.pure.models import Beat, Held, Outcome, Settlement, Standing, Task, TaskRef, TaskStatus
 from cairnq.store import rows
-from cairnq.store.runner import BoundSession, StatementRunner
+from cairnq.store.runner import BoundSession, StatementRunner, callers
 
 T = TypeVar("T")
 Statuses = list["TaskStatus | None"]
@@ -44,7 +44,7 @@ class Settling(StatementRunner):
         Raises `LostLease`, and rolls `write` back, if the lease is gone by then.
         """
         async with self._transaction() as bound:
-            value = await write(bound.session)
+            value = await callers(write(bound.session))
             task = await _settle_in(bound, worker_id, Settlement.complete(task_id, attempt, value))
             return task, value
 

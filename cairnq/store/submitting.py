@@ -6,10 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-import psycopg
-
-from cairnq.db.postgres import PsycopgSession
-from cairnq.db.session import ForeignSession, Row, Session
+from cairnq.db.session import Row
 from cairnq.pure import jsonio
 from cairnq.pure.arguments import Submission
 from cairnq.pure.errors import AlreadyExists, InvalidArgument
@@ -76,38 +73,11 @@ class Submitting(StatementRunner):
                 yield bound
             return
         statements = await self._ready_statements()
-        theirs = _as_session(session)
         try:
-            if transaction and _outside_transaction(session):
-                async with session.transaction():
-                    yield BoundSession(theirs, statements)
-            else:
+            async with self._executor.borrow(session, transaction=transaction) as theirs:
                 yield BoundSession(theirs, statements)
         except Exception as error:  # noqa: BLE001 - raised again, as ours
             raise_translated(error)
-
-
-def _as_session(given: Any) -> Session:
-    """A session over what the caller gave; the statements run on the caller's connection and nowhere else."""
-    if isinstance(given, psycopg.AsyncConnection):
-        return PsycopgSession(given)
-    if isinstance(given, (PsycopgSession, ForeignSession)):
-        return given
-    if hasattr(given, "query"):
-        return ForeignSession(given)
-    raise InvalidArgument(
-        "session must be a psycopg AsyncConnection or an object with query(text, values) and execute(sql), "
-        f"not {type(given).__name__}"
-    )
-
-
-def _outside_transaction(given: Any) -> bool:
-    """A psycopg connection in autocommit mode, where each statement would be a transaction of its own."""
-    return (
-        isinstance(given, psycopg.AsyncConnection)
-        and given.autocommit
-        and given.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
-    )
 
 
 def _parse_item(number: int, item: Any) -> Submission:

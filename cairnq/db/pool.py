@@ -1,80 +1,33 @@
-"""The psycopg binding: one pool per process and event loop, made lazily, so never carried across a fork."""
+"""A pool of psycopg connections: one per process and event loop, made lazily, so never carried across a fork."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-import re
 import select
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-import psycopg
 from psycopg import AsyncConnection
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.rows import dict_row, tuple_row
+from psycopg.conninfo import make_conninfo
 from psycopg.types.numeric import Int8Dumper
 from psycopg_pool import AsyncConnectionPool
 
-from cairnq.db.session import Row, Session
-from cairnq.pure.errors import InvalidDsn, StoreClosed
+from cairnq.db.borrow import borrow
+from cairnq.db.connection import PsycopgSession, parse_dsn
+from cairnq.db.session import Session
+from cairnq.pure.errors import StoreClosed
 
 CHECKOUT_TIMEOUT_S = 10.0
-"""How long a call waits for a connection of the pool: twice the connect time-out below."""
-
-_TCP_DEFAULTS: dict[str, Any] = {
-    # A vanished server is noticed within 25 s while a reply is awaited (10 + 3 * 5) and 20 s while sending; libpq's
-    # own defaults take hours. Each may be set in the DSN instead.
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 20_000,
-    "connect_timeout": 5,
-    "application_name": "cairnq",
-}
-
-
-def parse_dsn(dsn: str) -> dict[str, Any]:
-    """The DSN's settings, completed with ours. Raises `InvalidDsn`, which repeats nothing that may be a password."""
-    try:
-        given = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError as error:
-        reason = re.sub(r'"[^"]*"', '"..."', str(error).strip())
-        raise InvalidDsn(
-            f"the database URL does not parse ({reason}); it should look like postgresql://user@host:5432/name"
-        ) from None
-    if not dsn.strip():
-        raise InvalidDsn("the database URL is empty; it should look like postgresql://user@host:5432/name")
-    return _TCP_DEFAULTS | given
-
-
-class PsycopgSession:
-    """One psycopg connection as a session. Raw cursors: `$1` placeholders, and no rewriting of the text per call."""
-
-    def __init__(self, connection: AsyncConnection[Any]) -> None:
-        self._connection = connection
-
-    async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
-        async with psycopg.AsyncRawCursor(self._connection, row_factory=tuple_row) as cursor:
-            await cursor.execute(text.encode(), values)
-            return [] if cursor.description is None else await cursor.fetchall()
-
-    async def query(self, text: str, values: Sequence[Any]) -> list[Any]:
-        """Rows as dictionaries, for the caller's own statements."""
-        async with psycopg.AsyncRawCursor(self._connection, row_factory=dict_row) as cursor:
-            await cursor.execute(text.encode(), values)
-            return [] if cursor.description is None else await cursor.fetchall()
-
-    async def execute(self, sql: str) -> None:
-        """Any number of statements, without parameters."""
-        async with psycopg.AsyncRawCursor(self._connection) as cursor:
-            await cursor.execute(sql.encode(), prepare=False)
+"""How long a call waits for a connection of the pool: twice the connect time-out of a DSN that sets none."""
 
 
 class PsycopgExecutor:
     """Sessions over a pool of our own. `pooled`: the DSN goes through a transaction pooler, so nothing is prepared."""
+
+    dialect = "postgres"
 
     def __init__(self, dsn: str, *, min_size: int, max_size: int, pooled: bool) -> None:
         self._settings = parse_dsn(dsn)
@@ -107,6 +60,9 @@ class PsycopgExecutor:
         pool = await self._ready_pool()
         async with pool.connection() as connection, connection.transaction():
             yield PsycopgSession(connection)
+
+    def borrow(self, given: Any, *, transaction: bool) -> AbstractAsyncContextManager[Session]:
+        return borrow(given, transaction=transaction)
 
     async def close(self) -> None:
         self._closed = True

@@ -1,0 +1,46 @@
+"""A session over a connection that the caller lends for one call: their transaction, their connection, never closed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+
+from cairnq.db.connection import PsycopgSession
+from cairnq.db.session import ForeignSession, Session
+from cairnq.pure.errors import InvalidArgument
+
+
+@asynccontextmanager
+async def borrow(given: Any, *, transaction: bool) -> AsyncIterator[Session]:
+    """`transaction`: what follows needs one; a psycopg connection in autocommit mode gets one for as long as this."""
+    session = _as_session(given)
+    if transaction and _outside_transaction(given):
+        async with given.transaction():
+            yield session
+    else:
+        yield session
+
+
+def _as_session(given: Any) -> Session:
+    if isinstance(given, psycopg.AsyncConnection):
+        return PsycopgSession(given)
+    if isinstance(given, (PsycopgSession, ForeignSession)):
+        return given
+    if hasattr(given, "query"):
+        return ForeignSession(given)
+    raise InvalidArgument(
+        "session must be a psycopg AsyncConnection or an object with query(text, values) and execute(sql), "
+        f"not {type(given).__name__}"
+    )
+
+
+def _outside_transaction(given: Any) -> bool:
+    """Whether each statement on it would be a transaction of its own."""
+    return (
+        isinstance(given, psycopg.AsyncConnection)
+        and given.autocommit
+        and given.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
+    )

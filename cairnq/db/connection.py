@@ -1,0 +1,63 @@
+"""A connection of psycopg: its settings from a DSN, and the session that runs statements on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row, tuple_row
+
+from cairnq.db.session import Row
+from cairnq.pure.errors import InvalidDsn
+
+_TCP_DEFAULTS: dict[str, Any] = {
+    # A vanished server is noticed within 25 s while a reply is awaited (10 + 3 * 5) and 20 s while sending; libpq's
+    # own defaults take hours. Each may be set in the DSN instead.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "connect_timeout": 5,
+    "application_name": "cairnq",
+}
+
+
+def parse_dsn(dsn: str) -> dict[str, Any]:
+    """The DSN's settings, completed with ours. Raises `InvalidDsn`, which repeats nothing that may be a password."""
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError as error:
+        reason = re.sub(r'"[^"]*"', '"..."', str(error).strip())
+        raise InvalidDsn(
+            f"the database URL does not parse ({reason}); it should look like postgresql://user@host:5432/name"
+        ) from None
+    if not dsn.strip():
+        raise InvalidDsn("the database URL is empty; it should look like postgresql://user@host:5432/name")
+    return _TCP_DEFAULTS | given
+
+
+class PsycopgSession:
+    """One psycopg connection as a session. Raw cursors: `$1` placeholders, and no rewriting of the text per call."""
+
+    def __init__(self, connection: AsyncConnection[Any]) -> None:
+        self._connection = connection
+
+    async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
+        async with psycopg.AsyncRawCursor(self._connection, row_factory=tuple_row) as cursor:
+            await cursor.execute(text.encode(), values)
+            return [] if cursor.description is None else await cursor.fetchall()
+
+    async def query(self, text: str, values: Sequence[Any]) -> list[Any]:
+        """Rows as dictionaries, for the caller's own statements."""
+        async with psycopg.AsyncRawCursor(self._connection, row_factory=dict_row) as cursor:
+            await cursor.execute(text.encode(), values)
+            return [] if cursor.description is None else await cursor.fetchall()
+
+    async def execute(self, sql: str) -> None:
+        """Any number of statements, without parameters."""
+        async with psycopg.AsyncRawCursor(self._connection) as cursor:
+            await cursor.execute(sql.encode(), prepare=False)
