@@ -2,7 +2,8 @@
 -- Params: arrays of one length :ids text[], :worker_ids text[], :attempts integer[] (null: whichever is held),
 --   :leases_ms bigint[]. Result: id, worker_id, attempt, whether a cancel was asked. A row that is missing was not
 --   held, or its lock was.
--- Locks: rows in id order, SKIP LOCKED, so that one locked row does not freeze the beat of all others.
+-- Locks: rows in id order, SKIP LOCKED, so that one locked row does not freeze the beat of all others. Found by id alone,
+--   as in settle.
 with beat as (
     select b.id, b.worker_id, b.attempt, b.lease_ms
     from unnest(:ids::text[], :worker_ids::text[], :attempts::integer[], :leases_ms::bigint[])
@@ -13,7 +14,7 @@ held as materialized (
     from cairnq_tasks t
     join beat b on b.id = t.id
     where t.id = any (:ids::text[])
-        and t.status = 'running'
+        and t.status = (select 'running')
         and t.worker_id is not distinct from b.worker_id
         and (b.attempt is null or t.attempt = b.attempt)
         and t.lease_until_ms > (select @now_ms)

@@ -6,7 +6,7 @@ set progress = coalesce(:progress::double precision, t.progress),
     message = coalesce(:message::text, t.message),
     updated_at_ms = @now_ms
 where t.id = :id::text
-    and t.status = 'running'
+    and t.status = (select 'running')
     and t.worker_id is not distinct from :worker_id::text
     and t.attempt = coalesce(:attempt::integer, t.attempt)
     and t.lease_until_ms > (select @now_ms)

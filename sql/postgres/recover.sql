@@ -17,7 +17,7 @@ expired as materialized (
         end as status
     from cairnq_tasks t
     where t.id = any (array(select s.id from stale s))
-        and t.status = 'running' and t.lease_until_ms <= (select @now_ms)
+        and t.status = (select 'running') and t.lease_until_ms <= (select @now_ms)
     order by t.id
     for no key update of t skip locked
 )

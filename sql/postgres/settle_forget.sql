@@ -13,7 +13,7 @@ held as materialized (
     from cairnq_tasks t
     join settlement s on s.id = t.id
     where t.id = any (:ids::text[])
-        and t.status = 'running'
+        and t.status = (select 'running')
         and t.worker_id is not distinct from :worker_id::text
         and t.attempt = s.attempt
         and t.lease_until_ms > (select @now_ms)

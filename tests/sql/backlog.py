@@ -1,0 +1,135 @@
+"""A database as it stands after weeks of use: what the plan tests read. Built once for each server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from cairnq.store.postgres import PostgresStore
+from tests.support.cluster import Cluster
+
+SHARED, SMALL, ELSEWHERE, LADDER = "shared", "small", "elsewhere", "ladder"
+"""Queues: all kinds of work mixed; the same with little waiting; one of finished work; hundreds of priorities."""
+
+MINE, YOURS, FOREIGN = "mine", "yours", "foreign"
+"""Names: the first two have handlers here, the third belongs to another program and stands ahead of them."""
+
+BUSY = "worker_busy"
+"""Holds `RUNNING` tasks."""
+
+WAITING, BACKOFF, AHEAD, RUNNING = 160_000, 20_000, 10_000, 10_000
+FINISHED = {"succeeded": 45_000, "failed": 4_500, "canceled": 500}
+SMALL_WAITING, SMALL_BACKOFF, SMALL_AHEAD = 1_000, 100, 50
+PRIORITIES = 500
+CROWD = 50
+"""Other workers, each with ten tasks running."""
+
+_ROWS = """
+insert into cairnq_tasks (id, name, queue, status, payload, metadata, max_attempts, priority, attempt, worker_id,
+    lease_until_ms, run_at_ms, root_id, parent_id, correlation_id, created_at_ms, updated_at_ms, completed_at_ms, result, error)
+select made.id, made.name, made.queue, made.status, jsonb_build_object('number', made.n, 'text', repeat('x', 60)), '{}', 3,
+    made.priority, made.attempt, made.worker_id,
+    case when made.status = 'running' then clock.now_ms + 600000 end,
+    clock.now_ms + made.due_in_ms,
+    coalesce(made.root_id, made.id), made.root_id, made.correlation_id, clock.now_ms, clock.now_ms,
+    case when made.status in ('succeeded', 'failed', 'canceled') then clock.now_ms - 1000 end,
+    case when made.status = 'succeeded' then '{"answer": 42}'::jsonb end,
+    case when made.status = 'failed' then '{"type": "X", "code": "x", "message": "m", "retryable": false}'::jsonb end
+from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms) clock
+cross join (
+    select 'task_' || lpad(to_hex(%(stamp)s::bigint), 8, '0') || lpad(n::text, 18, '0') as id, n,
+        case when %(name)s = 'either' then case when n %% 2 = 0 then 'mine' else 'yours' end else %(name)s end as name,
+        %(queue)s::text as queue, %(status)s::text as status,
+        case when %(priority)s::text = 'each' then n %% %(priorities)s else %(priority)s::bigint end::integer as priority,
+        case when %(status)s = 'queued' then 0 else 1 end as attempt,
+        %(worker)s::text || case when %(crowd)s then '_' || (n %% 50)::text else '' end as worker_id,
+        case when %(due)s then -3600000 + n else 3600000 + n end as due_in_ms,
+        case when n %% 100 = 7 then 'task_' || lpad(to_hex(%(stamp)s::bigint), 8, '0') || lpad((n - 7)::text, 18, '0') end
+            as root_id,
+        case when n %% 500 = 9 then 'order-' || (n / 5000)::text end as correlation_id
+    from generate_series(1, %(count)s::integer) n
+) made
+"""
+
+
+@dataclass(slots=True)
+class Loader:
+    """Inserts blocks of tasks; each block's ids are newer than those before it."""
+
+    connection: psycopg.Connection[tuple[Any, ...]]
+    stamp: int = 0
+
+    def add(
+        self,
+        count: int,
+        *,
+        queue: str,
+        name: str = "either",
+        status: str = "queued",
+        priority: str = "0",
+        worker: str | None = None,
+        crowd: bool = False,
+        due: bool = True,
+    ) -> None:
+        self.stamp += 1
+        values = {
+            **{"count": count, "queue": queue, "name": name, "status": status, "priority": priority},
+            **{"worker": worker, "crowd": crowd, "due": due, "stamp": self.stamp, "priorities": PRIORITIES},
+        }
+        self.connection.execute(_ROWS, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Two databases with the same rows: one knows them, the other was looked at while nothing ran."""
+
+    fresh: str
+    idle: str
+
+    def dsn(self, statistics: str) -> str:
+        return self.fresh if statistics == "fresh" else self.idle
+
+
+async def build(server: Cluster) -> Backlog:
+    """Takes seconds. `idle` keeps statistics that say that no task has ever been running."""
+    idle = server.create_database()
+    store = PostgresStore(server.dsn(idle), max_size=1)
+    await store.connect()
+    await store.close()
+    with server.connect(idle) as connection:
+        _load_what_waits_and_what_ended(connection)
+        connection.execute("vacuum (analyze) cairnq_tasks, cairnq_task_keys")
+    fresh = server.create_database(template=idle)
+    for name in (idle, fresh):
+        with server.connect(name) as connection:
+            _load_what_runs(connection)
+    with server.connect(fresh) as connection:
+        connection.execute("vacuum (analyze) cairnq_tasks, cairnq_task_keys")
+    return Backlog(server.dsn(fresh), server.dsn(idle))
+
+
+def _load_what_waits_and_what_ended(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    connection.execute("alter table cairnq_tasks set (autovacuum_enabled = false)")
+    connection.execute("set session_replication_role = replica")  # nobody listens: no trigger per row
+    loader = Loader(connection)
+    for status, count in FINISHED.items():
+        loader.add(count, queue=ELSEWHERE, status=status, worker="worker_past", crowd=True)
+    loader.add(WAITING, queue=SHARED)
+    loader.add(BACKOFF, queue=SHARED, priority="100", due=False)
+    loader.add(AHEAD, queue=SHARED, name=FOREIGN, priority="10")
+    loader.add(SMALL_WAITING, queue=SMALL)
+    loader.add(SMALL_BACKOFF, queue=SMALL, priority="100", due=False)
+    loader.add(SMALL_AHEAD, queue=SMALL, name=FOREIGN, priority="10")
+    loader.add(2 * PRIORITIES, queue=LADDER, priority="each")
+    connection.execute(
+        "insert into cairnq_task_keys select 'key-' || t.id, t.id, 0, 0 from cairnq_tasks t where t.status <> 'queued'"
+    )
+
+
+def _load_what_runs(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    connection.execute("set session_replication_role = replica")
+    loader = Loader(connection, stamp=100)
+    loader.add(RUNNING, queue=SHARED, status="running", worker=BUSY)
+    loader.add(10 * CROWD, queue=SHARED, status="running", worker="worker_other", crowd=True)
