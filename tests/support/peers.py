@@ -68,7 +68,18 @@ def _is_fresh(stamp: Path, release: str) -> bool:
 
 
 def _pip(python: Path, requirement: str, *, offline_is_fine: bool) -> None:
-    command = [python, "-I", "-m", "pip", "install", "--quiet", "--upgrade", "--retries=1", "--timeout=20", requirement]
+    command: list[str | Path] = [
+        python,
+        "-I",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--upgrade",
+        "--retries=1",
+        "--timeout=20",
+        requirement,
+    ]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0 and not offline_is_fine:
         raise PeerUnavailable(f"pip could not install {requirement}: {done.stderr.strip().splitlines()[-1]}")
