@@ -1,0 +1,143 @@
+"""All seats of the host, and what they have to do with each other: leases beaten by the keeper, wake-ups, the dead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from cairnq_supervisor.loop.house import House
+from cairnq_supervisor.loop.incarnation import Incarnation
+from cairnq_supervisor.loop.keeper_seat import Duty, KeeperSeat
+from cairnq_supervisor.loop.worker_seat import WorkerSeat
+from cairnq_supervisor.pure.lifecycle import SeatState
+from cairnq_supervisor.pure.messages import Settle
+from cairnq_supervisor.system.processes import Ending
+
+BEATS_PER_LEASE = 3
+LAST_SWEEP = 1.0
+"""Seconds after a death for which a drain waits with its sweeps."""
+
+
+class Fleet:
+    """`review` is called after every change that may matter to the life of the whole."""
+
+    def __init__(self, house: House, review: Callable[[], None]) -> None:
+        self._house = house
+        self.keeper = KeeperSeat(house, self, review)
+        self.workers = [
+            WorkerSeat(house, queue, slot, self, review)
+            for queue in house.settings.queues
+            for slot in range(queue.processes)
+        ]
+
+    def start(self) -> None:
+        """The keeper first, so that it is there before the first lease."""
+        self.keeper.start()
+        for worker in self.workers:
+            worker.start()
+        self._beat_regularly()
+
+    # What the supervisor asks.
+
+    @property
+    def all_ready(self) -> bool:
+        at_work = (SeatState.READY, SeatState.QUIESCING)
+        return self.keeper.state is SeatState.READY and all(worker.state in at_work for worker in self.workers)
+
+    @property
+    def hopeless(self) -> bool:
+        """Every worker seat failed to become ready, too often and from the beginning."""
+        return all(worker.respawn.hopeless and worker.ready_since is None for worker in self.workers)
+
+    @property
+    def refusal(self) -> int | None:
+        """The exit code that a worker's failed boot calls for, when no worker has ever stood up."""
+        if any(worker.respawn.ever_ready or worker.ready_since is not None for worker in self.workers):
+            return None
+        return next((w.boot_failure.code for w in self.workers if w.boot_failure is not None), None)
+
+    @property
+    def workers_gone(self) -> bool:
+        return not any(worker.live for worker in self.workers)
+
+    def open_duties(self, now: float) -> list[Duty]:
+        """What a drain has to wait for: tables not settled, and the last sweep for what they did not know."""
+        return [
+            duty for duty in self.keeper.duties.values() if not duty.settled or now - duty.message.since < LAST_SWEEP
+        ]
+
+    def quiesce(self) -> None:
+        for worker in self.workers:
+            worker.quiesce()
+
+    def resume(self) -> None:
+        for worker in self.workers:
+            worker.resume()
+
+    def drain_workers(self, deadline: float) -> None:
+        """One deadline for all."""
+        for worker in self.workers:
+            worker.drain(deadline)
+
+    def give_up(self) -> None:
+        for worker in self.workers:
+            worker.give_up()
+
+    # What a worker's seat asks (Steward).
+
+    def lend(self, incarnation: Incarnation) -> None:
+        self.keeper.lend(incarnation)
+
+    def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None:
+        """One that left in order, or never was let in, left nothing; anything else is the keeper's to settle."""
+        if incarnation.holds_nothing and (seat.left_in_order or not seat.admitted):
+            self.keeper.take_back(incarnation)
+            return
+        identity = {**seat.name, "worker_id": incarnation.worker_id}
+        self.keeper.charge(Duty(self._duty(seat, incarnation, ending), incarnation, identity))
+
+    def pass_on(self, queue: str) -> None:
+        self.queued(queue)
+
+    # What the keeper's seat tells (Listener).
+
+    def queued(self, queue: str) -> None:
+        """Wake one worker, the idlest: its claim passes the wake on if it comes back full."""
+        idlest = max(self._of(queue), key=lambda worker: worker.room, default=None)
+        if idlest is not None and idlest.room > 0:
+            idlest.wake()
+
+    def leases_changed(self, worker_ids: tuple[str, ...]) -> None:
+        for worker in self.workers:
+            if worker.incarnation is not None and worker.incarnation.worker_id in worker_ids:
+                worker.leases_changed()
+
+    def order_beat(self) -> None:
+        """Vouch for every worker whose process is alive, so that the keeper renews what they hold."""
+        vouched = tuple(
+            worker.incarnation.worker_id for worker in self.workers if worker.vouched and worker.incarnation is not None
+        )
+        if vouched:
+            self.keeper.order(vouched)
+
+    def _of(self, queue: str) -> Iterator[WorkerSeat]:
+        return (worker for worker in self.workers if worker.queue.name == queue)
+
+    def _beat_regularly(self) -> None:
+        self.order_beat()
+        interval = self._house.settings.shortest_lease / BEATS_PER_LEASE
+        self._house.reactor.call_after(interval, self._beat_regularly)
+
+    def _duty(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> Settle:
+        """A worker that we ended for reasons outside its calls was draining: no claim of it is on the wire any more."""
+        queue, cause = seat.queue, seat.kill_reason or str(ending)
+        return Settle(
+            worker_id=incarnation.worker_id,
+            since=self._house.clock(),
+            horizon=LAST_SWEEP if seat.ended_from_outside else queue.lease,
+            lease=queue.lease,
+            reason=f"worker {queue.name}/{seat.slot} died: {cause}",
+            details={"exit_code": ending.code, "signal": ending.signal},
+            released=seat.ended_from_outside,
+            retry_backoff_ms=round(queue.retry_backoff * 1000),
+            retry_backoff_max_ms=round(queue.retry_backoff_max * 1000),
+        )

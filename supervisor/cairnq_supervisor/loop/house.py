@@ -1,0 +1,27 @@
+"""What every seat shares: the loop, the clock, the journal, the descriptors that are the supervisor's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cairnq.pure.clock import Clock
+from cairnq.run.registry import Registry
+from cairnq.store.base import Installation
+from cairnq_supervisor.loop.reactor import Reactor
+from cairnq_supervisor.pure.settings import Settings
+from cairnq_supervisor.system.descriptors import Descriptors
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """`registry` is the preloaded application, None where the children import it themselves."""
+
+    settings: Settings
+    installation: Installation
+    registry: Registry | None
+    reactor: Reactor
+    descriptors: Descriptors
+    emit: Callable[..., Any]
+    clock: Clock

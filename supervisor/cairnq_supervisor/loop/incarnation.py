@@ -1,0 +1,56 @@
+"""One worker process's identity and its lease table, which outlives it until what it held is settled."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+
+from cairnq.pure.ids import new_worker_id
+from cairnq.run.leases import LeaseTable
+from cairnq_supervisor.pure.messages import Lend
+from cairnq_supervisor.system import memory
+from cairnq_supervisor.system.descriptors import Descriptors
+
+
+class Incarnation:
+    """Made before each fork: a `worker_id` is never used twice. `lease` is seconds."""
+
+    def __init__(self, capacity: int, lease: float, descriptors: Descriptors) -> None:
+        """Raises `OSError` when the system has no memory or descriptor left."""
+        self.worker_id = new_worker_id()
+        self.capacity = capacity
+        self.lease = lease
+        self._descriptors = descriptors
+        self.fd = memory.create("cairnq-leases", LeaseTable.size_for(capacity))
+        descriptors.add(self.fd)
+        try:
+            self._memory = memory.attach(self.fd)
+        except OSError:
+            self._close_fd()
+            raise
+        self.table = LeaseTable(memoryview(self._memory), capacity)
+
+    @property
+    def holds_nothing(self) -> bool:
+        return not self.table.entries()
+
+    def hide_from_siblings(self) -> None:
+        """After this worker's fork: children that are forked later do not inherit its memory."""
+        if hasattr(mmap, "MADV_DONTFORK"):
+            self._memory.madvise(mmap.MADV_DONTFORK)
+
+    def lend(self) -> tuple[Lend, int]:
+        """The message that gives the keeper this table, and the descriptor that goes with it."""
+        return Lend(self.worker_id, self.capacity, self.lease), self.fd
+
+    def close(self) -> None:
+        """Nothing of this worker is left to settle."""
+        self._close_fd()
+        self.table.close()
+        with contextlib.suppress(BufferError):  # somebody still reads a gauge; the memory goes with the last reader
+            self._memory.close()
+
+    def _close_fd(self) -> None:
+        self._descriptors.discard(self.fd)
+        os.close(self.fd)

@@ -1,0 +1,144 @@
+"""The keeper's seat, and the books that let a reborn keeper take over: which tables are lent, which duties are open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cairnq_supervisor.loop.child import Errand
+from cairnq_supervisor.loop.house import House
+from cairnq_supervisor.loop.incarnation import Incarnation
+from cairnq_supervisor.loop.seat import Seat
+from cairnq_supervisor.pure.messages import (
+    Beat,
+    Beaten,
+    DutyDone,
+    Listening,
+    Message,
+    Queued,
+    Settle,
+    Settled,
+    TakeBack,
+)
+from cairnq_supervisor.pure.policy import Respawn
+from cairnq_supervisor.roles.keeper import KeeperPlan, run_keeper
+from cairnq_supervisor.system.processes import Ending
+
+_RESPAWN_PART = 1 / 6
+"""The longest pause between two keepers, as a part of the shortest lease."""
+
+
+class Listener(Protocol):
+    """Who hears what the keeper found."""
+
+    def queued(self, queue: str) -> None: ...
+    def leases_changed(self, worker_ids: tuple[str, ...]) -> None: ...
+    def order_beat(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Duty:
+    """What is owed to a dead worker. The incarnation's table is evidence until the duty is done."""
+
+    message: Settle
+    incarnation: Incarnation
+    identity: Mapping[str, Any]
+    settled: bool = False
+
+
+class KeeperSeat(Seat):
+    """Everything that it was told is told again to its successor."""
+
+    noun = "keeper"
+
+    def __init__(self, house: House, listener: Listener, review: Callable[[], None]) -> None:
+        ceiling = house.settings.shortest_lease * _RESPAWN_PART
+        super().__init__(house, Respawn(first=min(0.5, ceiling), ceiling=ceiling), review)
+        self.listening = False
+        self.duties: dict[str, Duty] = {}
+        self.last_beat: Beaten | None = None
+        self._listener = listener
+        self._lent: dict[str, Incarnation] = {}
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return {}
+
+    def errand(self) -> Errand:
+        plan = KeeperPlan(self.house.settings, self.house.installation)
+        return Errand(lambda channel: run_keeper(plan, channel), "cairnq: keeper")
+
+    def forked(self) -> None:
+        """Said before it listens: it finds all this in its channel when it boots."""
+        for incarnation in self._lent.values():
+            self.say(*incarnation.lend())
+        for duty in self.duties.values():
+            self.say(*duty.incarnation.lend())
+            self.say(duty.message)
+        self._listener.order_beat()
+
+    def admit(self) -> None:
+        """It works from its first moment; there is nothing to admit it to."""
+
+    def settle(self, ending: Ending | None) -> None:  # noqa: ARG002 - however it ended
+        """It held nothing but what the books say."""
+        self.listening = False
+
+    def lend(self, incarnation: Incarnation) -> None:
+        self._lent[incarnation.worker_id] = incarnation
+        self.say(*incarnation.lend())
+
+    def take_back(self, incarnation: Incarnation) -> None:
+        """This worker left in order and holds nothing."""
+        del self._lent[incarnation.worker_id]
+        self.say(TakeBack(incarnation.worker_id))
+        incarnation.close()
+
+    def charge(self, duty: Duty) -> None:
+        """This worker is dead: settle what it held, whoever is keeper when it gets done."""
+        del self._lent[duty.incarnation.worker_id]
+        self.duties[duty.incarnation.worker_id] = duty
+        self.say(duty.message)
+
+    def order(self, worker_ids: tuple[str, ...]) -> None:
+        self.say(Beat(self.house.clock(), worker_ids))
+
+    def told(self, message: Message) -> None:
+        match message:
+            case Queued(queue=queue):
+                self._listener.queued(queue)
+            case Listening(delivers=delivers):
+                self._listens(delivers)
+            case Beaten(changed=changed):
+                self.last_beat = message
+                self._report_beat(message)
+                self._listener.leases_changed(changed)
+            case Settled(worker_id=worker_id, failed=failed, released=released):
+                self._settled(worker_id, failed, released)
+            case DutyDone(worker_id=worker_id):
+                self._discharge(worker_id)
+
+    def _report_beat(self, beaten: Beaten) -> None:
+        facts = {"renewed": beaten.renewed, "unsure": beaten.unsure, "lost": beaten.lost}
+        self.house.emit("lease.beat", **facts, latency_ms=beaten.latency_ms)
+
+    def _listens(self, delivers: bool) -> None:
+        if delivers != self.listening:
+            self.house.emit("keeper.listening" if delivers else "keeper.listen-lost", pid=self._pid)
+        self.listening = delivers
+
+    def _settled(self, worker_id: str, failed: int, released: int) -> None:
+        duty = self.duties.get(worker_id)
+        if duty is None:
+            return
+        duty.settled = True
+        took_ms = round((self.house.clock() - duty.message.since) * 1000)
+        self.house.emit("worker.settled", **duty.identity, failed=failed, released=released, took_ms=took_ms)
+        self._review()
+
+    def _discharge(self, worker_id: str) -> None:
+        duty = self.duties.pop(worker_id, None)
+        if duty is not None:
+            duty.incarnation.close()
+            self._review()

@@ -1,0 +1,192 @@
+"""The supervisor after its start: it hears signals, and leads the fleet from its first fork to its last exit."""
+
+from __future__ import annotations
+
+import signal
+import traceback
+
+from cairnq.pure.clock import Clock, boottime
+from cairnq.run.registry import Registry
+from cairnq.store.base import Installation
+from cairnq_supervisor.loop.fleet import LAST_SWEEP, Fleet
+from cairnq_supervisor.loop.house import House
+from cairnq_supervisor.loop.reactor import WRITE, Reactor
+from cairnq_supervisor.pure.exits import Exit
+from cairnq_supervisor.pure.lifecycle import FLEET_TABLE, FleetAction, FleetEvent, FleetState
+from cairnq_supervisor.pure.policy import REPEAT_WINDOW, is_repeat
+from cairnq_supervisor.pure.settings import Settings
+from cairnq_supervisor.system.descriptors import Descriptors
+from cairnq_supervisor.system.journal import Journal
+from cairnq_supervisor.system.signals import SignalPipe
+from cairnq_supervisor.system.sink import LineSink
+
+_KEEPERS_FAREWELL = 1.0
+"""Seconds for the keeper to finish the statement in hand."""
+
+_SETTLING_PATIENCE = 3.0
+"""Seconds that a drain waits for the tables of dead workers to be settled, once no worker is left."""
+
+
+class Supervisor:
+    """Made with signals blocked, after the preflight. `run` returns the exit code."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        installation: Installation,
+        registry: Registry | None,
+        journal: Journal,
+        clock: Clock = boottime,
+    ) -> None:
+        self._settings = settings
+        self._journal = journal
+        self._clock = clock
+        self._reactor = Reactor(clock, self._fault)
+        self._descriptors = Descriptors()
+        house = House(settings, installation, registry, self._reactor, self._descriptors, journal.emit, clock)
+        self._fleet = Fleet(house, self._review_soon)
+        self._state = FleetState.STARTING
+        self._code = Exit.OK
+        self._ending_since: float | None = None
+        self._cause = ""
+        self._gone_since: float | None = None
+        self._review_due = False
+
+    def run(self) -> int:
+        pipe = SignalPipe()
+        self._descriptors.add(self._reactor.fileno(), *pipe.descriptors, *self._journal.own_descriptors)
+        self._journal.when_congested(self._flush_when_writable)
+        self._reactor.watch(pipe, lambda _events: self._hear(pipe))
+        self._fleet.start()
+        self._reactor.run()
+        self._journal.emit("supervisor.stopped", code=int(self._code))
+        pipe.close()
+        self._reactor.close()
+        return self._code
+
+    # Signals.
+
+    def _hear(self, pipe: SignalPipe) -> None:
+        for number in pipe.read():
+            self._signalled(number)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        match number:
+            case signal.SIGTERM | signal.SIGINT | signal.SIGQUIT:
+                self._told_to_end(number)
+            case signal.SIGTSTP:
+                self._advance(FleetEvent.QUIESCE)
+            case signal.SIGCONT:
+                self._advance(FleetEvent.RESUME)
+            case signal.SIGCHLD:
+                pass  # every child has its pidfd; nothing is learned from this
+            case _:
+                self._journal.emit("signal.ignored", signal=number.name, reason="this version does nothing on it")
+
+    def _told_to_end(self, number: signal.Signals) -> None:
+        """The first one drains; Ctrl-C once more after a while, or QUIT at any time, ends it at once."""
+        now, first = self._clock(), self._ending_since
+        self._cause = number.name
+        if first is None:
+            self._ending_since = now
+        if number is signal.SIGQUIT:
+            self._advance(FleetEvent.HASTEN)
+        elif first is None:
+            self._advance(FleetEvent.DRAIN)
+        elif is_repeat(now=now, first_at=first):
+            self._journal.emit("signal.ignored", signal=number.name, reason=f"heard within {REPEAT_WINDOW:g} s before")
+        elif number is signal.SIGINT:
+            self._advance(FleetEvent.HASTEN)
+        else:
+            self._journal.emit("signal.ignored", signal=number.name, reason="already draining")
+
+    # The life of the fleet.
+
+    def _advance(self, event: FleetEvent) -> None:
+        step = FLEET_TABLE[self._state, event]
+        self._state = step.state
+        for action in step.actions:
+            self._act(action)
+        if step.actions:
+            self._review_soon()
+
+    def _act(self, action: FleetAction) -> None:
+        emit, fleet, now = self._journal.emit, self._fleet, self._clock()
+        match action:
+            case FleetAction.ANNOUNCE:
+                emit("supervisor.running", workers=len(fleet.workers))
+            case FleetAction.QUIESCE:
+                emit("supervisor.quiesced")
+                fleet.quiesce()
+            case FleetAction.RESUME:
+                emit("supervisor.resumed")
+                fleet.resume()
+            case FleetAction.DRAIN:
+                emit("drain.started", cause=self._cause, timeout_s=self._settings.drain_timeout)
+                fleet.drain_workers(now + self._settings.drain_timeout)
+            case FleetAction.HASTEN:
+                emit("drain.hastened", cause=self._cause)
+                fleet.drain_workers(now)
+            case FleetAction.GIVE_UP:
+                self._give_up()
+            case FleetAction.DISMISS_KEEPER:
+                fleet.keeper.drain(now + _KEEPERS_FAREWELL)
+            case FleetAction.STOP:
+                self._reactor.stop()
+
+    def _give_up(self) -> None:
+        self._code = Exit(self._fleet.refusal or Exit.UNAVAILABLE)
+        self._cause = "no worker can start"
+        self._journal.emit("supervisor.gave-up", code=int(self._code))
+        self._fleet.give_up()
+
+    def _review_soon(self) -> None:
+        """Once in this turn, after whatever is going on has been finished."""
+        if not self._review_due:
+            self._review_due = True
+            self._reactor.call_at(self._clock(), self._review)
+
+    def _review(self) -> None:
+        self._review_due = False
+        fleet = self._fleet
+        match self._state:
+            case FleetState.STARTING if fleet.hopeless or fleet.refusal is not None:
+                self._advance(FleetEvent.HOPELESS)
+            case FleetState.STARTING if fleet.all_ready:
+                self._advance(FleetEvent.ALL_READY)
+            case FleetState.DRAINING if fleet.workers_gone and self._settled():
+                self._advance(FleetEvent.WORKERS_GONE)
+            case FleetState.CLOSING if not fleet.keeper.live:
+                self._advance(FleetEvent.KEEPER_GONE)
+
+    def _settled(self) -> bool:
+        """Whether the drain may end: nothing is owed to a dead worker, or it has been waited for long enough."""
+        now = self._clock()
+        if self._gone_since is None:
+            self._gone_since = now
+        owed = self._fleet.open_duties(now)
+        if not owed:
+            return True
+        if now - self._gone_since >= _SETTLING_PATIENCE:
+            unsettled = [dict(duty.identity) for duty in owed if not duty.settled]
+            if unsettled:
+                self._code = self._code or Exit.SOFTWARE
+                self._journal.emit("drain.incomplete", unsettled=unsettled)
+            return True
+        next_look = min([duty.message.since + LAST_SWEEP for duty in owed if duty.settled], default=now + LAST_SWEEP)
+        self._reactor.call_at(next_look, self._review_soon)
+        return False
+
+    # Borders.
+
+    def _fault(self, error: BaseException) -> None:
+        """A bug in one callback does not take the fleet down with it."""
+        self._journal.emit("supervisor.fault", error=repr(error), traceback="".join(traceback.format_exception(error)))
+
+    def _flush_when_writable(self, sink: LineSink) -> None:
+        def flush(_events: int) -> None:
+            sink.flush()
+            if not sink.congested:
+                self._reactor.forget(sink.fd)
+
+        self._reactor.watch(sink.fd, flush, WRITE)

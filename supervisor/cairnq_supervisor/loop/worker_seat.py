@@ -1,0 +1,119 @@
+"""Number n of a queue's worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from cairnq.run.engine import Engine
+from cairnq_supervisor.loop.child import Errand
+from cairnq_supervisor.loop.house import House
+from cairnq_supervisor.loop.incarnation import Incarnation
+from cairnq_supervisor.loop.seat import Seat
+from cairnq_supervisor.pure.lifecycle import SeatState
+from cairnq_supervisor.pure.messages import Admit, Exhausting, LeasesChanged, Message, Wake
+from cairnq_supervisor.pure.policy import Respawn
+from cairnq_supervisor.pure.settings import QueueSettings
+from cairnq_supervisor.roles.application import registry_for
+from cairnq_supervisor.roles.worker import WorkerPlan, engine_options, run_worker
+from cairnq_supervisor.system.processes import Ending
+
+UNKNOWN_CAPACITY = 8192
+"""Leases in the table of a worker whose application only the child imports. Untouched memory costs nothing."""
+
+VOUCHED = frozenset({SeatState.READY, SeatState.QUIESCING, SeatState.DRAINING})
+"""The states in which the supervisor vouches for what a worker holds."""
+
+
+class Steward(Protocol):
+    """Who looks after a worker's leases and its colleagues."""
+
+    def lend(self, incarnation: Incarnation) -> None: ...
+    def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None: ...
+    def pass_on(self, queue: str) -> None: ...
+
+
+class WorkerSeat(Seat):
+    """Each child of this seat is an incarnation with a `worker_id` and a lease table of its own."""
+
+    noun = "worker"
+
+    def __init__(
+        self, house: House, queue: QueueSettings, slot: int, steward: Steward, review: Callable[[], None]
+    ) -> None:
+        super().__init__(house, Respawn(), review)
+        self.queue = queue
+        self.slot = slot
+        self.incarnation: Incarnation | None = None
+        self.admitted = False
+        self._steward = steward
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        worker_id = self.incarnation.worker_id if self.incarnation is not None else None
+        return {**self.name, "worker_id": worker_id}
+
+    @property
+    def name(self) -> Mapping[str, Any]:
+        return {"queue": self.queue.name, "slot": self.slot}
+
+    @property
+    def vouched(self) -> bool:
+        return self.state in VOUCHED
+
+    @property
+    def room(self) -> int:
+        """Calls that this worker could still take, as its own gauges say."""
+        if self.state is not SeatState.READY or self.incarnation is None:
+            return 0
+        return self.queue.concurrency - self.incarnation.table.in_flight_calls
+
+    def errand(self) -> Errand:
+        house = self.house
+        incarnation = Incarnation(self._capacity(), self.queue.lease, house.descriptors)
+        self.incarnation, self.admitted = incarnation, False
+        plan = WorkerPlan(
+            settings=house.settings,
+            queue=self.queue,
+            worker_id=incarnation.worker_id,
+            registry=house.registry,
+            installation=house.installation,
+            table=incarnation.table,
+        )
+        title = f"cairnq: worker {self.queue.name}/{self.slot}"
+        return Errand(lambda channel: run_worker(plan, channel), title)
+
+    def forked(self) -> None:
+        assert self.incarnation is not None
+        self.incarnation.hide_from_siblings()
+        self._steward.lend(self.incarnation)
+
+    def admit(self) -> None:
+        self.admitted = True
+        self.say(Admit())
+
+    def wake(self) -> None:
+        self.say(Wake())
+
+    def leases_changed(self) -> None:
+        self.say(LeasesChanged())
+
+    def told(self, message: Message) -> None:
+        if isinstance(message, Exhausting):
+            self._steward.pass_on(self.queue.name)
+
+    def settle(self, ending: Ending | None) -> None:
+        incarnation, self.incarnation = self.incarnation, None
+        if incarnation is None:
+            return
+        if ending is None:
+            incarnation.close()
+        else:
+            self._steward.bury(self, incarnation, ending)
+
+    def _capacity(self) -> int:
+        registry = self.house.registry
+        if registry is None:
+            return UNKNOWN_CAPACITY
+        options = engine_options(self.house.settings, self.queue)
+        return Engine.table_capacity(registry_for(registry, self.queue), options)

@@ -1,0 +1,137 @@
+"""The keys of the configuration: which there are, in which scope, and what a right value is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from cairnq_supervisor.pure import quantities
+
+AUTO = "auto"
+_APP = re.compile(r"[A-Za-z_][\w]*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_TRUTH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+Parse = Callable[[Any], Any]
+"""Turns a raw value into the typed one, or raises `ValueError` whose text says what would be right."""
+
+
+class Scope(Enum):
+    TOP = auto()
+    QUEUE = auto()
+    BOTH = auto()  # a queue's own value, else the top one
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    scope: Scope
+    parse: Parse
+
+
+def text(value: Any) -> str:
+    if isinstance(value, str) and value.strip() and "\0" not in value:
+        return value
+    raise ValueError("a text that is not empty")
+
+
+def app(value: Any) -> str:
+    if isinstance(value, str) and _APP.fullmatch(value):
+        return value
+    raise ValueError('"module:attribute", such as "shop.tasks:registry"')
+
+
+def truth(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in _TRUTH:
+        return _TRUTH[value.lower()]
+    raise ValueError("true or false")
+
+
+def count(value: Any) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise ValueError("a whole number, 1 or more")
+
+
+def processes(value: Any) -> int | str:
+    try:
+        return AUTO if value == AUTO else count(value)
+    except ValueError:
+        raise ValueError('a whole number, 1 or more, or "auto" (the cores that this host grants)') from None
+
+
+def duration(value: Any) -> float:
+    """Seconds, zero included."""
+    if isinstance(value, str):
+        return quantities.duration(value)
+    raise ValueError(quantities.DURATION_EXAMPLE)
+
+
+def positive_duration(value: Any) -> float:
+    seconds = duration(value)
+    if seconds <= 0:
+        raise ValueError("longer than zero, and " + quantities.DURATION_EXAMPLE)
+    return seconds
+
+
+def lease(value: Any) -> float:
+    """Seconds. The trust window keeps 250 ms of margin and needs room for three beats."""
+    seconds = positive_duration(value)
+    if not 1.0 <= seconds <= 86400.0:
+        raise ValueError('between "1s" and "1d"')
+    return seconds
+
+
+def names(value: Any) -> tuple[str, ...]:
+    if isinstance(value, list) and value and all(isinstance(item, str) and item for item in value):
+        return tuple(value)
+    raise ValueError('a list of handler names, such as ["send_mail", "resize"]')
+
+
+def one_of(*choices: str) -> Parse:
+    def parse(value: Any) -> str:
+        if isinstance(value, str) and value in choices:
+            return value
+        raise ValueError(" or ".join(f'"{choice}"' for choice in choices))
+
+    return parse
+
+
+def amounts(value: Any) -> Mapping[str, int]:
+    if isinstance(value, dict) and all(isinstance(amount, int) and amount >= 1 for amount in value.values()):
+        return value
+    raise ValueError("a table of resource names and whole numbers, 1 or more, such as gpu = 1")
+
+
+KEYS: Mapping[str, Key] = {
+    "app": Key(Scope.TOP, app),
+    "database": Key(Scope.TOP, text),
+    "dsn_file": Key(Scope.TOP, text),
+    "listen_database": Key(Scope.TOP, text),
+    "schema": Key(Scope.TOP, text),
+    "migrate": Key(Scope.TOP, truth),
+    "preload": Key(Scope.TOP, truth),
+    "drain_timeout": Key(Scope.TOP, duration),
+    "boot_timeout": Key(Scope.TOP, positive_duration),
+    "connect_timeout": Key(Scope.TOP, positive_duration),
+    "log": Key(Scope.TOP, one_of("text", "json")),
+    "resources": Key(Scope.TOP, amounts),
+    "processes": Key(Scope.QUEUE, processes),
+    "concurrency": Key(Scope.QUEUE, count),
+    "handlers": Key(Scope.QUEUE, names),
+    "lease": Key(Scope.BOTH, lease),
+    "poll": Key(Scope.BOTH, positive_duration),
+    "max_run": Key(Scope.BOTH, positive_duration),
+    "retry_backoff": Key(Scope.BOTH, duration),
+    "retry_backoff_max": Key(Scope.BOTH, duration),
+}
+
+TOP_KEYS = frozenset(name for name, key in KEYS.items() if key.scope is not Scope.QUEUE)
+QUEUE_KEYS = frozenset(name for name, key in KEYS.items() if key.scope is not Scope.TOP)
+TABLES = frozenset({"queues", "resources"})
+"""Top-level tables: they come from the file alone."""

@@ -1,0 +1,268 @@
+"""What the supervisor and its children say to each other: one frozen class a message, and their form on the wire.
+
+A message is a JSON object, cut into packets below 64 KiB, because a SEQPACKET socket refuses long ones. Each packet
+starts with the version of this vocabulary and a flag that says whether more of the same message follows.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+
+VERSION = 1
+MAX_PACKET = 60_000
+"""Bytes. A Unix socket's send buffer (212,992 bytes by default) holds three of them."""
+
+MAX_MESSAGE = 8 << 20
+"""Bytes. Whoever sends more than this in one message is broken."""
+
+_PREFIX = bytes((0xC4, VERSION))
+_MORE, _LAST = b"+", b"."
+_OVERHEAD = len(_PREFIX) + 1
+
+
+class BadMessage(ValueError):
+    """What came over a channel is not one of our messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The base of all messages. A `replaceable` one waits in an outbox at most once."""
+
+    replaceable: ClassVar[bool] = False
+
+
+# From the supervisor to a worker.
+
+
+@dataclass(frozen=True, slots=True)
+class Admit(Message):
+    """The child is part of the fleet: begin. Until then it claims nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wake(Message):
+    """There may be work: look now."""
+
+    replaceable: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Quiesce(Message):
+    """Claim nothing more; give back what has not started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume(Message):
+    """Claim again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain(Message):
+    """Leave: run out what was started until `deadline` (boottime seconds), then cancel and give back."""
+
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeasesChanged(Message):
+    """A verdict or a cancel request was written into this worker's lease table."""
+
+    replaceable: ClassVar[bool] = True
+
+
+# From a worker to the supervisor.
+
+
+@dataclass(frozen=True, slots=True)
+class Drained(Message):
+    """Every attempt is settled or given back, but for `unended` calls that can only end with their process."""
+
+    unended: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausting(Message):
+    """A claim came back full: there may be work for another worker of this queue."""
+
+    replaceable: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class BootFailed(Message):
+    """The child cannot become ready. `code` is the exit code it would mean for the whole supervisor."""
+
+    code: int
+    reason: str
+
+
+# From the supervisor to the keeper.
+
+
+@dataclass(frozen=True, slots=True)
+class Lend(Message):
+    """One worker's lease table comes with this message as a descriptor. Beat it when ordered; `lease` is seconds."""
+
+    worker_id: str
+    capacity: int
+    lease: float
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack(Message):
+    """Forget this worker's table: it left and holds nothing."""
+
+    worker_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beat(Message):
+    """Renew the leases of these workers, for whom the supervisor vouched at `ordered_at` (boottime seconds)."""
+
+    ordered_at: float
+    worker_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settle(Message):
+    """This worker is dead and reaped: settle what its table (lent before) says, then sweep for what it does not say.
+
+    `since` is the boottime instant of its death: a duty that a reborn keeper takes over is not begun anew. Sweeps go on
+    until `horizon` seconds after it. `released`: the supervisor ended it for a cause outside its calls, so that no
+    attempt is spent.
+    """
+
+    worker_id: str
+    since: float
+    horizon: float
+    lease: float
+    reason: str
+    details: dict[str, Any]
+    released: bool
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+
+
+# From the keeper to the supervisor.
+
+
+@dataclass(frozen=True, slots=True)
+class Queued(Message):
+    """The database says that something became due in this queue."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listening(Message):
+    """Whether notifications are proved to arrive."""
+
+    delivers: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Beaten(Message):
+    """One ordered beat is over. `changed`: the workers in whose tables it wrote a verdict or a cancel request."""
+
+    ordered_at: float
+    renewed: int
+    unsure: int
+    lost: int
+    latency_ms: int
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled(Message):
+    """The table of a dead worker is settled for the first time; the sweeps go on."""
+
+    worker_id: str
+    failed: int
+    released: int
+
+
+@dataclass(frozen=True, slots=True)
+class DutyDone(Message):
+    """Nothing of this dead worker can turn up any more."""
+
+    worker_id: str
+
+
+# From any child.
+
+
+@dataclass(frozen=True, slots=True)
+class Ready(Message):
+    """The child has all that it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Message):
+    """One event to render."""
+
+    name: str
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+_KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in Message.__subclasses__()}
+_HINTS = {name: {f.name: get_type_hints(kind)[f.name] for f in fields(kind)} for name, kind in _KINDS.items()}
+
+
+def encode(message: Message) -> list[bytes]:
+    """The packets of one message, in order. Values of an event that JSON cannot hold are written as their text."""
+    document = {"kind": type(message).__name__, **asdict(message)}
+    body = json.dumps(document, separators=(",", ":"), default=str).encode()
+    step = MAX_PACKET - _OVERHEAD
+    pieces = [body[start : start + step] for start in range(0, len(body), step)]
+    flags = [_MORE] * (len(pieces) - 1) + [_LAST]
+    return [_PREFIX + flag + piece for flag, piece in zip(flags, pieces, strict=True)]
+
+
+class Assembler:
+    """Puts the packets of one channel together again."""
+
+    def __init__(self) -> None:
+        self._body = bytearray()
+
+    def feed(self, packet: bytes) -> Message | None:
+        """The message that this packet completes, if it does. Raises `BadMessage`."""
+        if not packet.startswith(_PREFIX):
+            raise BadMessage(f"a packet that starts with {packet[:3]!r}, not with version {VERSION} of our vocabulary")
+        flag, piece = packet[len(_PREFIX) : _OVERHEAD], packet[_OVERHEAD:]
+        if flag not in (_MORE, _LAST):
+            raise BadMessage(f"a packet with the flag {flag!r}")
+        self._body += piece
+        if len(self._body) > MAX_MESSAGE:
+            raise BadMessage(f"a message of more than {MAX_MESSAGE} bytes")
+        if flag == _MORE:
+            return None
+        body, self._body = bytes(self._body), bytearray()
+        return decode(body)
+
+
+def decode(body: bytes) -> Message:
+    """The message of a whole body. Raises `BadMessage` for an unknown kind, a wrong field or a wrong type."""
+    try:
+        document = json.loads(body)
+    except ValueError as error:
+        raise BadMessage(f"not JSON: {error}") from error
+    kind = document.pop("kind", None) if isinstance(document, dict) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise BadMessage(f"a message of kind {kind!r}")
+    hints = _HINTS[kind]
+    if document.keys() != hints.keys():
+        raise BadMessage(f"{kind} has the fields {sorted(hints)}, not {sorted(document)}")
+    return _KINDS[kind](**{name: _typed(kind, name, document[name], hint) for name, hint in hints.items()})
+
+
+def _typed(kind: str, name: str, value: Any, hint: Any) -> Any:
+    if get_origin(hint) is tuple:
+        if isinstance(value, list) and all(isinstance(item, get_args(hint)[0]) for item in value):
+            return tuple(value)
+    elif hint is float:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    elif isinstance(value, get_origin(hint) or hint) and (hint is bool or not isinstance(value, bool)):
+        return value
+    raise BadMessage(f"{kind}.{name} is {value!r}")

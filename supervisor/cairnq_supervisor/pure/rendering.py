@@ -1,0 +1,112 @@
+"""Events as lines: a sentence for people, JSON for programs. The one place where an event becomes text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Level(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One event: when (epoch seconds), what, and its facts."""
+
+    at: float
+    name: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def level(self) -> Level:
+        return _LEVELS.get(self.name, Level.INFO)
+
+
+_LEVELS = {
+    "supervisor.fault": Level.ERROR,
+    "supervisor.threads": Level.WARNING,
+    "supervisor.gave-up": Level.ERROR,
+    "supervisor.refused": Level.ERROR,
+    "supervisor.connections": Level.INFO,
+    "worker.exited": Level.INFO,
+    "worker.died": Level.ERROR,
+    "worker.killed": Level.WARNING,
+    "worker.boot-failed": Level.ERROR,
+    "worker.spawn-failed": Level.ERROR,
+    "worker.flapping": Level.WARNING,
+    "worker.orphaned": Level.WARNING,
+    "worker.crashed": Level.ERROR,
+    "keeper.died": Level.ERROR,
+    "keeper.killed": Level.WARNING,
+    "keeper.boot-failed": Level.ERROR,
+    "keeper.crashed": Level.ERROR,
+    "keeper.orphaned": Level.WARNING,
+    "keeper.beat-failed": Level.WARNING,
+    "keeper.listen-lost": Level.WARNING,
+    "lease.lost": Level.WARNING,
+    "lease.beat": Level.DEBUG,
+    "events.dropped": Level.WARNING,
+}
+
+_SENTENCES = {
+    "supervisor.starting": "starting {app} with {workers} worker(s): {queues}",
+    "supervisor.connections": "database allows {max_connections} connections; this host takes {at_rest} at rest",
+    "supervisor.running": "running: every worker is ready",
+    "supervisor.stopped": "stopped, exit code {code}",
+    "supervisor.threads": "{count} operating system threads before the fork ({likely}); a fork copies none of them",
+    "worker.started": "worker {queue}/{slot} started (pid {pid})",
+    "worker.ready": "worker {queue}/{slot} is ready (pid {pid})",
+    "worker.exited": "worker {queue}/{slot} left (pid {pid})",
+    "worker.died": "worker {queue}/{slot} died: {cause} (pid {pid}); next one in {respawn_in_s:g} s",
+    "worker.killed": "worker {queue}/{slot} killed: {reason} (pid {pid})",
+    "worker.boot-failed": "worker {queue}/{slot} could not start: {reason}",
+    "worker.settled": "worker {queue}/{slot}: {failed} started task(s) failed, {released} given back",
+    "keeper.started": "keeper started (pid {pid})",
+    "keeper.ready": "keeper is ready (pid {pid})",
+    "keeper.exited": "keeper left (pid {pid})",
+    "keeper.died": "keeper died: {cause} (pid {pid}); next one in {respawn_in_s:g} s",
+    "keeper.killed": "keeper killed: {reason} (pid {pid})",
+    "drain.started": "draining because of {cause}: at most {timeout_s:g} s",
+    "drain.hastened": "draining at once because of {cause}",
+    "signal.ignored": "{signal} ignored: {reason}",
+}
+
+
+class _Lenient(dict[str, Any]):
+    """A sentence is never worth an exception."""
+
+    def __missing__(self, key: str) -> str:
+        return f"<no {key}>"
+
+
+def as_text(occurrence: Occurrence) -> str:
+    """One line for a terminal, without its newline: time of day in UTC, level, event, sentence or facts."""
+    clock = datetime.fromtimestamp(occurrence.at, UTC).strftime("%H:%M:%S.%f")[:-3]
+    return f"{clock} {occurrence.level:<7} {occurrence.name:<20} {_says(occurrence)}".rstrip()
+
+
+def as_json(occurrence: Occurrence) -> str:
+    """One line for a program, without its newline. `time` is RFC 3339 in UTC."""
+    time = datetime.fromtimestamp(occurrence.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    document = {"time": time, "level": occurrence.level, "event": occurrence.name, **occurrence.fields}
+    return json.dumps(document, ensure_ascii=False, default=str)
+
+
+def _says(occurrence: Occurrence) -> str:
+    sentence = _SENTENCES.get(occurrence.name)
+    if sentence is not None:
+        return sentence.format_map(_Lenient(occurrence.fields))
+    return " ".join(f"{name}={_fact(value)}" for name, value in occurrence.fields.items())
+
+
+def _fact(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(text, ensure_ascii=False) if text == "" or " " in text or "\n" in text else text

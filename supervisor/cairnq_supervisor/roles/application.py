@@ -1,0 +1,99 @@
+"""The user's application: importing it, and what of it one queue's workers run."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+
+from cairnq.run.registry import Handler, Registry
+from cairnq_supervisor.pure.settings import Fault, QueueSettings, Settings
+
+
+class ApplicationError(Exception):
+    """The application cannot be used. The message says why, with its own traceback where there is one."""
+
+
+def put_first_on_path(folder: Path) -> None:
+    """So that `app = "tasks:registry"` beside the configuration just works."""
+    if sys.path[:1] != [str(folder)]:
+        sys.path.insert(0, str(folder))
+
+
+def load_registry(app: str) -> Registry:
+    """Import "module:attribute". Raises `ApplicationError`."""
+    module_name, _, attribute = app.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise ApplicationError(f"app {app!r} does not import:\n{_own_frames(error)}") from error
+    registry = getattr(module, attribute, None)
+    if isinstance(registry, Registry):
+        return registry
+    if registry is None:
+        found = ", ".join(name for name, value in vars(module).items() if isinstance(value, Registry)) or "none"
+        raise ApplicationError(f"app {app!r}: module {module_name!r} has no {attribute!r} (registries in it: {found})")
+    raise ApplicationError(f"app {app!r} is a {type(registry).__name__}, not a cairnq.Registry")
+
+
+def application_faults(registry: Registry, settings: Settings, origin: str) -> list[Fault]:
+    """Where the configuration and the application do not fit together."""
+    faults = []
+    for name in settings.resources.keys() - registry.resources.keys():
+        known = ", ".join(sorted(registry.resources)) or "none"
+        faults.append(Fault(origin, f"resources.{name}", f"is not declared by the application (declared: {known})"))
+    for queue in settings.queues:
+        faults += _handler_faults(registry, queue, origin)
+    return faults + _shared_resource_faults(registry, settings.queues, origin)
+
+
+def registry_for(registry: Registry, queue: QueueSettings) -> Registry:
+    """The handlers that this queue's workers run."""
+    if queue.handlers is None:
+        return registry
+    chosen = Registry(resources=registry.resources)
+    for handler in _matching(registry, queue):
+        chosen.register(
+            handler.name,
+            handler.fn,
+            batch=handler.batch,
+            concurrency=handler.concurrency,
+            resource=handler.resource,
+            forget=handler.forget,
+        )
+    return chosen
+
+
+def _matching(registry: Registry, queue: QueueSettings) -> list[Handler]:
+    return [handler for name, handler in registry.handlers.items() if queue.handlers is None or name in queue.handlers]
+
+
+def _handler_faults(registry: Registry, queue: QueueSettings, origin: str) -> list[Fault]:
+    known = ", ".join(sorted(registry.handlers)) or "none"
+    if not registry.handlers:
+        return [Fault(origin, "app", "registers no handler")]
+    key = f"queues.{queue.name}.handlers"
+    missing = [name for name in queue.handlers or () if name not in registry.handlers]
+    return [Fault(origin, key, f"names {name!r}, which is not registered (registered: {known})") for name in missing]
+
+
+def _shared_resource_faults(registry: Registry, queues: Iterable[QueueSettings], origin: str) -> list[Fault]:
+    """A ceiling holds within one process; one that several processes would share is refused, not half kept."""
+    faults = []
+    for resource in registry.resources:
+        users = [queue for queue in queues if any(h.resource == resource for h in _matching(registry, queue))]
+        processes = sum(queue.processes for queue in users)
+        if processes > 1:
+            where = ", ".join(queue.name for queue in users)
+            problem = f"is used by {processes} worker processes ({where}); give its handlers a queue with processes = 1"
+            faults.append(Fault(origin, f"resources.{resource}", problem))
+    return faults
+
+
+def _own_frames(error: BaseException) -> str:
+    """The traceback from the application's first frame on: the import machinery's own says nothing."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "importlib" not in f.filename and f.filename != __file__]
+    return "".join([*traceback.format_list(own), *traceback.format_exception_only(error)]).rstrip()

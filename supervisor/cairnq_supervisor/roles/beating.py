@@ -1,0 +1,123 @@
+"""The keeper's beats: one at a time, only when ordered, and never on an order that is too old to vouch for anybody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from cairnq.pure.clock import Clock, boottime
+from cairnq.pure.errors import CairnQError
+from cairnq.run.beats import Beater, BeatReport, LeaseKey
+from cairnq.run.leases import LeaseTable
+from cairnq.store.base import TaskStore
+from cairnq_supervisor.pure.messages import Beat, Beaten
+from cairnq_supervisor.roles.link import Link
+
+_SOONER = 0.8
+"""Part of the time in which a locked row must be tried again that passes before it is."""
+
+_RETRY_PART = 1 / 10
+"""Part of the shortest lease after which a failed beat is tried again, while its order is fresh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """A worker's lease table in the keeper's hands, and its lease in seconds."""
+
+    table: LeaseTable
+    lease: float
+
+
+class Beating:
+    """`order` may come at any time; the newest unserved order counts."""
+
+    def __init__(self, store: TaskStore, link: Link, tables: Mapping[str, Lent], clock: Clock = boottime) -> None:
+        self._beater = Beater(store, clock)
+        self._link = link
+        self._tables = tables
+        self._clock = clock
+        self._order: Beat | None = None
+        self._news = asyncio.Event()
+        self._stopping = False
+        self._failing = False
+
+    def order(self, order: Beat) -> None:
+        self._order = order
+        self._news.set()
+
+    def stop(self) -> None:
+        """Let `run` return once the statement in hand has ended."""
+        self._stopping = True
+        self._news.set()
+
+    async def run(self) -> None:
+        """Serve orders until `stop`."""
+        order, again = None, _Again()
+        while not self._stopping:
+            if not await self._next(again.wait_s):
+                if order is not None:
+                    again = await self._serve(order, again.only)
+                continue
+            order, self._order = self._order, None
+            if order is not None:
+                again = await self._serve(order, None)
+
+    async def _next(self, wait_s: float | None) -> bool:
+        """True once there is news, False when it is time to try again."""
+        waiting = asyncio.ensure_future(self._news.wait())
+        done, _ = await asyncio.wait({waiting}, timeout=wait_s)
+        waiting.cancel()
+        self._news.clear()
+        return bool(done)
+
+    async def _serve(self, order: Beat, only: Collection[LeaseKey] | None) -> _Again:
+        """One beat. Says what to try again, and when, before the next order."""
+        lent = [(worker_id, self._tables[worker_id]) for worker_id in order.worker_ids if worker_id in self._tables]
+        if not lent:
+            return _Again()
+        shortest = min(one.lease for _, one in lent)
+        began = self._clock()
+        if began - order.ordered_at > shortest / 2:
+            self._link.emit("keeper.order-stale", age_s=round(began - order.ordered_at, 3))
+            return _Again()
+        try:
+            report = await self._beater.beat([(worker_id, one.table) for worker_id, one in lent], only=only)
+        except CairnQError as error:
+            self._failed(error)
+            return _Again(shortest * _RETRY_PART, only)
+        self._succeeded(order, report, self._clock() - began)
+        if report.unsure and report.retry_within_s is not None:
+            return _Again(report.retry_within_s * _SOONER, report.unsure)
+        return _Again()
+
+    def _failed(self, error: CairnQError) -> None:
+        """An outage is two lines, not one for each beat."""
+        if not self._failing:
+            self._link.emit("keeper.beat-failed", error=error)
+        self._failing = True
+
+    def _succeeded(self, order: Beat, report: BeatReport, took: float) -> None:
+        if self._failing:
+            self._link.emit("keeper.beats-again")
+        self._failing = False
+        for held in report.lost:
+            self._link.emit("lease.lost", task_id=held.task_id, attempt=held.attempt)
+        self._link.send(
+            Beaten(
+                ordered_at=order.ordered_at,
+                renewed=report.renewed,
+                unsure=len(report.unsure),
+                lost=len(report.lost),
+                latency_ms=round(took * 1000),
+                changed=tuple(sorted(report.changed)),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """What to beat again, and after how many seconds. None: nothing before the next order."""
+
+    wait_s: float | None = None
+    only: Collection[LeaseKey] | None = None

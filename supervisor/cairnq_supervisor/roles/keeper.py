@@ -1,0 +1,129 @@
+"""The keeper: beats for all workers of the host, settles dead ones, recovers expired leases, listens. No user code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from dataclasses import dataclass
+
+from cairnq.pure.errors import CairnQError
+from cairnq.run.leases import LeaseTable
+from cairnq.store.base import Installation
+from cairnq.store.postgres import PostgresStore
+from cairnq_supervisor.pure.exits import Exit
+from cairnq_supervisor.pure.messages import Beat, Drain, Lend, Listening, Queued, Ready, Settle, TakeBack
+from cairnq_supervisor.pure.settings import Settings
+from cairnq_supervisor.roles.beating import Beating, Lent
+from cairnq_supervisor.roles.link import Link
+from cairnq_supervisor.roles.settling import Duties
+from cairnq_supervisor.system import memory
+from cairnq_supervisor.system.channel import Channel, Received
+
+QUEUED_CHANNEL = "cairnq_queued"
+_RECOVERY_CEILING = 5.0
+"""Seconds between two looks for expired leases, at most (PROTOCOL: min(lease/3, 5 s))."""
+
+_RECOVERY_BATCH = 1000
+_GOODBYE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperPlan:
+    """What the keeper is made of."""
+
+    settings: Settings
+    installation: Installation
+
+
+def run_keeper(plan: KeeperPlan, channel: Channel) -> int:
+    """The exit code of the child."""
+    return asyncio.run(_Keeper(plan).live(channel))
+
+
+class _Keeper:
+    def __init__(self, plan: KeeperPlan) -> None:
+        self._plan = plan
+        self._tables: dict[str, Lent] = {}
+        self._leaving = asyncio.Event()
+
+    async def live(self, channel: Channel) -> int:
+        settings = self._plan.settings
+        # The direct connection where there is one: the keeper must not wait for a pooler's turn.
+        store = PostgresStore(
+            settings.listen_database or settings.database,
+            schema=settings.schema,
+            min_size=1,
+            max_size=1,
+            installation=self._plan.installation,
+            migrate=False,
+        )
+        link = Link(channel, self._obey)
+        self._beating = Beating(store, link, self._tables)
+        self._duties = Duties(store, link, self._tables)
+        link.open()
+        link.send(Ready())
+        try:
+            await self._work(store, link)
+            await link.flush(_GOODBYE)
+        finally:
+            await store.close()
+        return Exit.OK
+
+    async def _work(self, store: PostgresStore, link: Link) -> None:
+        """Until told to leave or orphaned. What is in hand is finished, nothing new begins."""
+        stop_listening = await store.listen(
+            [QUEUED_CHANNEL], lambda _channel, queue: link.send(Queued(queue)), lambda on: link.send(Listening(on))
+        )
+        beating = asyncio.ensure_future(self._beating.run())
+        recovering = asyncio.ensure_future(self._recover_for_ever(store, link))
+        ends = [asyncio.ensure_future(self._leaving.wait()), asyncio.ensure_future(link.orphaned.wait())]
+        done, _ = await asyncio.wait({*ends, beating, recovering}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (beating, recovering):
+            if task in done:
+                task.result()  # they never return: this raises the bug that ended one
+        if link.orphaned.is_set():
+            link.emit("keeper.orphaned", pid=os.getpid())
+        recovering.cancel()
+        self._beating.stop()
+        await beating
+        await self._duties.stop()
+        await stop_listening()
+
+    async def _recover_for_ever(self, store: PostgresStore, link: Link) -> None:
+        """Leases of dead hosts, of any queue. Jitter keeps the hosts of one database from asking together."""
+        interval = min(self._plan.settings.shortest_lease / 3, _RECOVERY_CEILING)
+        while True:
+            await asyncio.sleep(interval * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, not a secret
+            try:
+                recovered = count = await store.recover(_RECOVERY_BATCH)
+                while count == _RECOVERY_BATCH:
+                    count = await store.recover(_RECOVERY_BATCH)
+                    recovered += count
+            except CairnQError as error:
+                link.emit("keeper.recovery-failed", error=error)
+            else:
+                if recovered:
+                    link.emit("lease.recovered", count=recovered)
+
+    def _obey(self, received: Received) -> None:
+        match received.message:
+            case Lend(worker_id=worker_id, capacity=capacity, lease=lease):
+                if received.fd is not None:
+                    self._tables[worker_id] = Lent(_attach(received.fd, capacity), lease)
+            case TakeBack(worker_id=worker_id):
+                self._tables.pop(worker_id, None)
+            case Beat() as order:
+                self._beating.order(order)
+            case Settle() as duty:
+                self._duties.begin(duty)
+            case Drain():
+                self._leaving.set()
+
+
+def _attach(fd: int, capacity: int) -> LeaseTable:
+    """The table lives in the mapping; the descriptor is not needed any more."""
+    try:
+        return LeaseTable(memoryview(memory.attach(fd)), capacity)
+    finally:
+        os.close(fd)

@@ -1,0 +1,48 @@
+"""The one check before the fork: schema, migrations, protocol version. Its connection ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from cairnq.pure.clock import Clock, boottime
+from cairnq.pure.errors import DatabaseReadOnly, DatabaseUnavailable
+from cairnq.store.base import Installation
+from cairnq.store.postgres import PostgresStore
+from cairnq_supervisor.pure.settings import Settings
+from cairnq_supervisor.system.journal import Journal
+
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 2.0
+
+
+def preflight(settings: Settings, journal: Journal, clock: Clock = boottime) -> Installation:
+    """What the connect-time checks found. A database that does not answer is asked again for `connect_timeout`.
+
+    Raises the subclass of `ConnectError` that says why not.
+    """
+    return asyncio.run(_until_answered(settings, journal, clock))
+
+
+async def _until_answered(settings: Settings, journal: Journal, clock: Clock) -> Installation:
+    deadline, pause = clock() + settings.connect_timeout, _FIRST_PAUSE
+    while True:
+        try:
+            return await _check(settings, patience=max(1.0, deadline - clock()))
+        except (DatabaseUnavailable, DatabaseReadOnly) as error:
+            if clock() + pause > deadline:
+                raise
+            if pause == _FIRST_PAUSE:
+                journal.emit("database.awaited", reason=str(error), timeout_s=settings.connect_timeout)
+        await asyncio.sleep(pause)
+        pause = min(_LONGEST_PAUSE, pause * 2)
+
+
+async def _check(settings: Settings, *, patience: float) -> Installation:
+    store = PostgresStore(settings.database, schema=settings.schema, max_size=1, migrate=settings.migrate)
+    try:
+        async with asyncio.timeout(patience):
+            return await store.connect()
+    except TimeoutError as error:
+        raise DatabaseUnavailable(f"the database did not answer within {patience:.0f} s") from error
+    finally:
+        await store.close()

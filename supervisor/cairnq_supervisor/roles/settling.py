@@ -1,0 +1,120 @@
+"""The keeper's duties to dead workers: settle what the lease table says, then sweep for what it does not say.
+
+A claim that was on the wire when its worker died may still execute on the server; the sweeps find it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+
+from cairnq.pure import envelope
+from cairnq.pure.backoff import delay_ms
+from cairnq.pure.clock import Clock, boottime
+from cairnq.pure.errors import CairnQError
+from cairnq.pure.models import Settlement
+from cairnq.run.leases import Entry, LeaseState
+from cairnq.store.base import TaskStore
+from cairnq_supervisor.pure.messages import DutyDone, Settle, Settled
+from cairnq_supervisor.roles.beating import Lent
+from cairnq_supervisor.roles.link import Link
+
+_FIRST_SWEEPS = (0.2, 1.0)
+"""Seconds after the death. Later ones follow every third of a lease."""
+
+_RETRY = (0.05, 1.0)
+"""Seconds before a failed statement is tried again: the first pause, doubling up to the second."""
+
+
+class Duties:
+    """One task for each dead worker, until nothing of it can turn up any more."""
+
+    def __init__(
+        self, store: TaskStore, link: Link, tables: MutableMapping[str, Lent], clock: Clock = boottime
+    ) -> None:
+        self._store = store
+        self._link = link
+        self._tables = tables
+        self._clock = clock
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def begin(self, duty: Settle) -> None:
+        task = asyncio.ensure_future(self._fulfil(duty))
+        self._tasks[duty.worker_id] = task
+        task.add_done_callback(lambda ended: self._ended(duty, ended))
+
+    async def stop(self) -> None:
+        """What is left goes to the next keeper, or to the leases' end."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _fulfil(self, duty: Settle) -> None:
+        lent = self._tables.get(duty.worker_id)
+        entries = lent.table.entries() if lent is not None else []
+        settlements = [settlement_of(entry, duty) for entry in entries]
+        if settlements:
+            await self._insist(lambda: self._store.settle_many(duty.worker_id, settlements))
+        failed = sum(entry.state is LeaseState.STARTED for entry in entries) if not duty.released else 0
+        self._link.send(Settled(duty.worker_id, failed, len(entries) - failed))
+        for after in sweep_times(duty.lease, duty.horizon):
+            await asyncio.sleep(max(0.0, duty.since + after - self._clock()))
+            await self._insist(lambda: self._sweep(duty))
+        self._tables.pop(duty.worker_id, None)
+        self._link.send(DutyDone(duty.worker_id))
+
+    async def _sweep(self, duty: Settle) -> int:
+        """Rows that the table did not know: never started, so a worker that we ended gives them back."""
+        if duty.released:
+            held = await self._store.held_by(duty.worker_id)
+            found = len(await self._store.release_many(duty.worker_id, held)) if held else 0
+        else:
+            crash = envelope.worker_crashed(duty.reason, duty.details)
+            found = len(
+                await self._store.fail_worker(
+                    duty.worker_id, crash, backoff_ms=duty.retry_backoff_ms, backoff_max_ms=duty.retry_backoff_max_ms
+                )
+            )
+        if found:
+            self._link.emit("worker.swept", worker_id=duty.worker_id, tasks=found)
+        return found
+
+    async def _insist(self, write: Callable[[], Awaitable[object]]) -> None:
+        """Until it succeeds. The writes are fenced by worker and attempt, so that repeating one is harmless."""
+        pause, longest = _RETRY
+        while True:
+            try:
+                await write()
+                return
+            except CairnQError as error:
+                if pause == _RETRY[0]:
+                    self._link.emit("keeper.settle-failed", error=error)
+            await asyncio.sleep(pause)
+            pause = min(longest, pause * 2)
+
+    def _ended(self, duty: Settle, task: asyncio.Task[None]) -> None:
+        del self._tasks[duty.worker_id]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._link.emit("keeper.fault", worker_id=duty.worker_id, error=error)
+
+
+def settlement_of(entry: Entry, duty: Settle) -> Settlement:
+    """Started: failed, or given back where we ended the worker. Not started, or ended but unsettled: given back."""
+    if entry.state is not LeaseState.STARTED:
+        return Settlement.release(entry.task_id, entry.attempt, started=False)
+    if duty.released:
+        return Settlement.release(entry.task_id, entry.attempt, started=True, reason=envelope.interrupted(duty.reason))
+    delay = delay_ms(entry.attempt, base_ms=duty.retry_backoff_ms, max_ms=duty.retry_backoff_max_ms)
+    crash = envelope.worker_crashed(duty.reason, duty.details)
+    return Settlement.fail(entry.task_id, entry.attempt, crash, retryable=True, delay_ms=delay)
+
+
+def sweep_times(lease: float, horizon: float) -> Sequence[float]:
+    """Seconds after a death at which to sweep: two early ones, then every third of a lease, the last at the horizon."""
+    times = [after for after in _FIRST_SWEEPS if after < horizon]
+    step = lease / 3
+    while step < horizon:
+        times.append(step)
+        step += lease / 3
+    return sorted({*times, horizon})

@@ -1,0 +1,192 @@
+"""A worker child: an engine over the inherited lease table, told over the channel when to begin, look and leave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from cairnq.pure.clock import boottime
+from cairnq.pure.models import Held
+from cairnq.run.engine import Engine
+from cairnq.run.leases import LeaseTable
+from cairnq.run.options import EngineOptions
+from cairnq.run.registry import Registry
+from cairnq.store.base import Installation
+from cairnq.store.postgres import PostgresStore
+from cairnq_supervisor.pure.exits import Exit
+from cairnq_supervisor.pure.messages import (
+    Admit,
+    BootFailed,
+    Drain,
+    Drained,
+    LeasesChanged,
+    Quiesce,
+    Ready,
+    Resume,
+    Wake,
+)
+from cairnq_supervisor.pure.settings import QueueSettings, Settings
+from cairnq_supervisor.roles.application import ApplicationError, application_faults, load_registry, registry_for
+from cairnq_supervisor.roles.link import Link
+from cairnq_supervisor.system.channel import Channel, Received
+
+_ORPHANS_REST = 1.0
+"""Seconds before the end of trust in which an orphan cancels and gives back what still runs."""
+
+CANCEL_GRACE = 1.0
+"""Seconds past a drain's deadline that cancelled handlers get to return."""
+
+_GOODBYE = 1.0
+"""Seconds for the last events to leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """Everything that one worker incarnation is made of. `registry` None: the child imports the application itself."""
+
+    settings: Settings
+    queue: QueueSettings
+    worker_id: str
+    registry: Registry | None
+    installation: Installation
+    table: LeaseTable = field(repr=False)
+
+
+def engine_options(settings: Settings, queue: QueueSettings) -> EngineOptions:
+    return EngineOptions(
+        concurrency=queue.concurrency,
+        lease_s=queue.lease,
+        poll_interval_s=queue.poll,
+        retry_backoff_ms=round(queue.retry_backoff * 1000),
+        retry_backoff_max_ms=round(queue.retry_backoff_max * 1000),
+        max_run_s=queue.max_run,
+        resources=settings.resources,
+        cancel_grace_s=CANCEL_GRACE,
+    )
+
+
+def run_worker(plan: WorkerPlan, channel: Channel) -> int:
+    """The exit code of the child."""
+    return asyncio.run(_Worker(plan).live(channel))
+
+
+class _Worker:
+    """One life: boot, wait to be admitted, run, drain, leave."""
+
+    def __init__(self, plan: WorkerPlan) -> None:
+        self._plan = plan
+        self._engine: Engine | None = None
+        self._admitted = asyncio.Event()
+        self._dismissed = asyncio.Event()
+        self._quiesced = False
+        self._drains: list[asyncio.Future[list[Held]]] = []
+
+    async def live(self, channel: Channel) -> int:
+        link = Link(channel, self._obey)
+        link.open()
+        try:
+            registry = self._plan.registry or load_registry(self._plan.settings.app)
+            self._check(registry)
+        except ApplicationError as error:
+            link.send(BootFailed(Exit.CONFIG, str(error)))
+            await link.flush(_GOODBYE)
+            return Exit.CONFIG
+        store = make_store(self._plan.settings, self._plan.installation)
+        link.send(Ready())
+        try:
+            unended = await self._serve(registry_for(registry, self._plan.queue), store, link)
+            link.send(Drained(unended))
+            await link.flush(_GOODBYE)
+            if unended:
+                await link.orphaned.wait()  # the supervisor kills us: these calls end with their process alone
+        finally:
+            await store.close()
+        return Exit.OK
+
+    def _check(self, registry: Registry) -> None:
+        """What preload would have found before the fork."""
+        faults = application_faults(registry, self._plan.settings, self._plan.settings.app)
+        if faults:
+            raise ApplicationError("; ".join(str(fault) for fault in faults))
+
+    async def _serve(self, registry: Registry, store: PostgresStore, link: Link) -> int:
+        """Run until told to leave, or orphaned; returns the number of calls that could not be ended."""
+        await _first_of(self._admitted.wait(), self._dismissed.wait(), link.orphaned.wait())
+        if not self._admitted.is_set():
+            return 0
+        plan = self._plan
+        self._engine = engine = Engine(
+            store,
+            registry,
+            [plan.queue.name],
+            engine_options(plan.settings, plan.queue),
+            table=plan.table,
+            worker_id=plan.worker_id,
+            emit=link.emit,
+        )
+        if self._quiesced:
+            engine.quiesce()
+        if self._dismissed.is_set():
+            return 0
+        watch = asyncio.ensure_future(self._leave_when_orphaned(engine, link))
+        await engine.run()
+        watch.cancel()
+        if not self._drains:
+            raise RuntimeError("the engine stopped unasked")
+        return len(await self._drains[-1])
+
+    async def _leave_when_orphaned(self, engine: Engine, link: Link) -> None:
+        """Claim no more; what runs may go on for as long as its lease is trusted, for nobody renews it now."""
+        await link.orphaned.wait()
+        held = self._plan.table.entries()
+        link.emit("worker.orphaned", worker_id=self._plan.worker_id, held=len(held))
+        trusted = max((entry.trusted_until for entry in held), default=0.0)
+        self._drain(engine, max(boottime(), trusted - _ORPHANS_REST))
+
+    def _drain(self, engine: Engine, deadline: float) -> None:
+        """A later order with a nearer deadline hastens the drain that is under way."""
+        self._drains.append(asyncio.ensure_future(engine.drain(deadline)))
+
+    def _obey(self, received: Received) -> None:
+        engine = self._engine
+        match received.message:
+            case Admit():
+                self._admitted.set()
+            case Drain(deadline=deadline):
+                self._dismissed.set()
+                if engine is not None:
+                    self._drain(engine, deadline)
+            case Quiesce():
+                self._quiesced = True
+                if engine is not None:
+                    engine.quiesce()
+            case Resume():
+                self._quiesced = False
+                if engine is not None:
+                    engine.resume()
+            case Wake() if engine is not None:
+                engine.wake()
+            case LeasesChanged() if engine is not None:
+                engine.leases_changed()
+
+
+def make_store(settings: Settings, installation: Installation, *, max_size: int = 10) -> PostgresStore:
+    """A store of this process's own, made after the fork; what the preflight found is not looked for again."""
+    return PostgresStore(
+        settings.database,
+        schema=settings.schema,
+        min_size=1,
+        max_size=max_size,
+        listen_database=settings.listen_database,
+        installation=installation,
+        migrate=False,
+    )
+
+
+async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()

@@ -1,0 +1,146 @@
+"""`cairnq run` up to its first fork: configuration, application, preflight; then the supervisor takes over."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+import threading
+
+import setproctitle
+
+from cairnq.pure.errors import (
+    CairnQError,
+    DatabaseReadOnly,
+    DatabaseUnavailable,
+    ProtocolVersionMismatch,
+    SchemaMismatch,
+)
+from cairnq.run.registry import Registry
+from cairnq.store.base import Installation
+from cairnq_supervisor.config import Configuration, Flags, describe, forget_secrets, load
+from cairnq_supervisor.loop.supervisor import Supervisor
+from cairnq_supervisor.pure import dsn
+from cairnq_supervisor.pure.exits import Exit
+from cairnq_supervisor.pure.settings import ConfigurationError, Settings
+from cairnq_supervisor.roles.application import (
+    ApplicationError,
+    application_faults,
+    load_registry,
+    put_first_on_path,
+)
+from cairnq_supervisor.roles.preflight import preflight
+from cairnq_supervisor.system import signals
+from cairnq_supervisor.system.journal import Journal
+from cairnq_supervisor.system.spawn import thread_count
+
+
+class Refused(Exception):
+    """The start is refused with this exit code; the message is for a person."""
+
+    def __init__(self, code: Exit, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def run(options: argparse.Namespace) -> int:
+    """The exit code. Called with ending signals answered at once, for nothing is forked yet."""
+    try:
+        flags = Flags(options.config, options.app, options.database, options.log, tuple(options.queues))
+        events_fd = _usable_descriptor(options.events_fd)
+        configuration = _configured(flags)
+    except Refused as refusal:
+        sys.stderr.write(f"{refusal}\n")
+        return refusal.code
+    journal = Journal(log=configuration.settings.log, events_fd=events_fd)
+    try:
+        return _serve(configuration, journal)
+    except Refused as refusal:
+        journal.emit("supervisor.refused", code=int(refusal.code), reason=str(refusal))
+        return refusal.code
+
+
+def _serve(configuration: Configuration, journal: Journal) -> int:
+    settings = configuration.settings
+    setproctitle.setproctitle("cairnq: supervisor")
+    _announce(settings, journal)
+    registry = _preloaded(configuration, journal)
+    installation = _checked(settings, journal)
+    _warn_of_threads(settings, journal)
+    # Children share what is not written to; the collector's marks would be writes.
+    gc.collect()
+    gc.freeze()
+    signals.block()
+    return Supervisor(settings, installation, registry, journal).run()
+
+
+def _configured(flags: Flags) -> Configuration:
+    try:
+        configuration = load(flags, os.environ)
+    except ConfigurationError as error:
+        raise Refused(Exit.CONFIG, describe(error.faults)) from error
+    forget_secrets(os.environ)
+    put_first_on_path(configuration.folder)
+    return configuration
+
+
+def _usable_descriptor(fd: int | None) -> int | None:
+    """Checked before anything else is opened, which might take the number."""
+    if fd is None:
+        return None
+    try:
+        os.set_inheritable(fd, False)
+    except OSError as error:
+        raise Refused(Exit.USAGE, f"cairnq: --events-fd {fd}: {error.strerror}; open it in the caller") from error
+    return fd
+
+
+def _preloaded(configuration: Configuration, journal: Journal) -> Registry | None:
+    """The application, imported once for all children; None where each child is to import it."""
+    settings = configuration.settings
+    if not settings.preload:
+        return None
+    try:
+        registry = load_registry(settings.app)
+    except ApplicationError as error:
+        raise Refused(Exit.CONFIG, f"{configuration.origin}: {error}") from error
+    faults = application_faults(registry, settings, configuration.origin)
+    if faults:
+        raise Refused(Exit.CONFIG, describe(faults))
+    journal.emit("application.loaded", app=settings.app, handlers=sorted(registry.handlers))
+    return registry
+
+
+def _checked(settings: Settings, journal: Journal) -> Installation:
+    try:
+        installation = preflight(settings, journal)
+    except (DatabaseUnavailable, DatabaseReadOnly) as error:
+        raise Refused(Exit.TEMPFAIL, f"the database cannot be used now: {error}") from error
+    except (SchemaMismatch, ProtocolVersionMismatch) as error:
+        raise Refused(Exit.PROTOCOL, str(error)) from error
+    except CairnQError as error:
+        raise Refused(Exit.CONFIG, f"the database cannot be used as configured: {error}") from error
+    journal.emit("database.checked", schema=installation.schema, protocol_version=installation.protocol_version)
+    return installation
+
+
+def _announce(settings: Settings, journal: Journal) -> None:
+    queues = ", ".join(f"{queue.name}={queue.processes}:{queue.concurrency}" for queue in settings.queues)
+    journal.emit(
+        "supervisor.starting",
+        pid=os.getpid(),
+        app=settings.app,
+        queues=queues,
+        workers=sum(queue.processes for queue in settings.queues),
+        database=dsn.without_password(settings.database),
+    )
+
+
+def _warn_of_threads(settings: Settings, journal: Journal) -> None:
+    """A fork copies the calling thread alone: what the others held stays locked in the children for ever."""
+    count = thread_count()
+    if count > 1:
+        named = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+        likely = f"started by the import of {settings.app}: {', '.join(named) or 'a native library, such as OpenBLAS'}"
+        journal.emit("supervisor.threads", count=count, likely=likely)

@@ -1,0 +1,64 @@
+"""Where events go: one line each to standard error and, where asked for, to a second descriptor. Never blocks."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from cairnq_supervisor.pure.rendering import Level, Occurrence, as_json, as_text
+from cairnq_supervisor.system.sink import LineSink
+
+_PRIORITIES = {Level.DEBUG: 7, Level.INFO: 6, Level.WARNING: 4, Level.ERROR: 3}
+_STDERR = 2
+
+
+class Journal:
+    """`emit("worker.ready", queue=..., pid=...)` renders an event for every reader."""
+
+    def __init__(self, *, log: str | None, events_fd: int | None) -> None:
+        """`log` is "text" or "json"; None: text on a terminal or a pipe. `events_fd` gets every event as JSON."""
+        self._log = LineSink(_STDERR)
+        self._as_json = log == "json"
+        self._prefixed = _is_journal(_STDERR)
+        self._events = None if events_fd is None else LineSink(events_fd)
+        self._on_congested: Callable[[LineSink], None] | None = None
+
+    def emit(self, name: str, /, **fields: Any) -> None:
+        occurrence = Occurrence(time.time(), name, fields)
+        if self._events is not None:
+            self._put(self._events, as_json(occurrence))
+        if occurrence.level is not Level.DEBUG:
+            self._put(self._log, self._line(occurrence))
+
+    @property
+    def own_descriptors(self) -> tuple[int, ...]:
+        """What no child keeps: its end tells the reader that the supervisor is gone."""
+        return () if self._events is None or self._events.fd == _STDERR else (self._events.fd,)
+
+    def when_congested(self, callback: Callable[[LineSink], None]) -> None:
+        """`callback(sink)` is to call `sink.flush` once the sink's descriptor is writable."""
+        self._on_congested = callback
+
+    def _line(self, occurrence: Occurrence) -> str:
+        line = as_json(occurrence) if self._as_json else as_text(occurrence)
+        return f"<{_PRIORITIES[occurrence.level]}>{line}" if self._prefixed else line
+
+    def _put(self, sink: LineSink, line: str) -> None:
+        if sink.dropped and not sink.congested and not sink.gone:
+            dropped, sink.dropped = sink.dropped, 0
+            sink.write(self._line(Occurrence(time.time(), "events.dropped", {"count": dropped})))
+        sink.write(line)
+        if sink.congested and self._on_congested is not None:
+            self._on_congested(sink)
+
+
+def _is_journal(fd: int) -> bool:
+    """Whether `fd` is the journal's socket: then lines carry their priority."""
+    try:
+        device, _, inode = os.environ.get("JOURNAL_STREAM", "").partition(":")
+        status = os.fstat(fd)
+        return (status.st_dev, status.st_ino) == (int(device), int(inode))
+    except (OSError, ValueError):
+        return False
