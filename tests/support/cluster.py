@@ -60,10 +60,20 @@ def free_port() -> int:
 class Cluster:
     """One server. `start` and `stop` may alternate; the data stays until `close`."""
 
-    def __init__(self, binaries: Binaries, identity: Identity, settings: Mapping[str, str] | None = None) -> None:
-        """`settings` are lines of postgresql.conf beside (and over) the module's `SETTINGS`."""
+    def __init__(
+        self,
+        binaries: Binaries,
+        identity: Identity,
+        settings: Mapping[str, str] | None = None,
+        *,
+        on_disk: bool = False,
+    ) -> None:
+        """`settings` are lines of postgresql.conf beside (and over) the module's `SETTINGS`.
+
+        `on_disk`: in the temporary folder even where shared memory has room, so that a flush of the log costs one.
+        """
         # Not below pytest's own temporary folder, which other users may not enter; and short, for the socket's path.
-        self.folder = Path(tempfile.mkdtemp(prefix="cairnq-pg-", dir=storage()))
+        self.folder = Path(tempfile.mkdtemp(prefix="cairnq-pg-", dir=None if on_disk else storage()))
         self.data = self.folder / "data"
         self.log = self.folder / "log"
         self.port = free_port()
