@@ -14,6 +14,9 @@ MAX_INT4 = 2**31 - 1
 MAX_DELAY_MS = 100 * 366 * 86_400_000
 """A century: a delay beyond it is a mistake of units."""
 
+MAX_LEASE_MS = 7 * 86_400_000
+"""A week: whoever holds a task longer renews it."""
+
 MAX_INDEXED_BYTES = 1000
 """Names, queues, keys and correlation ids stand in indexes, whose entries PostgreSQL limits to 2,704 bytes together."""
 
@@ -59,6 +62,10 @@ def integer(value: Any, what: str, *, least: int, most: int) -> int:
     if not least <= value <= most:
         raise InvalidArgument(f"{what} must be from {least} to {most}, got {value}")
     return value
+
+
+def lease(lease_ms: Any) -> int:
+    return integer(lease_ms, "lease_ms", least=1, most=MAX_LEASE_MS)
 
 
 def status(value: Any) -> TaskStatus | None:

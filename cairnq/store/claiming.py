@@ -14,7 +14,6 @@ from cairnq.store.runner import BoundSession, StatementRunner, callers
 
 T = TypeVar("T")
 
-MAX_LEASE_MS = 7 * 86_400_000
 RECOVERY_INTERVAL_S = 5.0
 """The public `claim` recovers first when this process has not done so for min(lease/3, this)."""
 
@@ -120,7 +119,7 @@ class _Request:
     def __init__(self, queues: Sequence[str], worker_id: str, lease_ms: int) -> None:
         self.queues = arguments.names(queues, "queues")
         self._worker_id = arguments.text(worker_id, "worker_id")
-        self._lease_ms = arguments.integer(lease_ms, "lease_ms", least=1, most=MAX_LEASE_MS)
+        self._lease_ms = arguments.lease(lease_ms)
 
     async def draw(self, bound: BoundSession, names: list[str] | None, limit: int) -> list[ClaimedTask]:
         common = {"queues": self.queues, "worker_id": self._worker_id, "lease_ms": self._lease_ms, "limit": limit}

@@ -66,6 +66,7 @@ class Settling(StatementRunner):
     async def heartbeat(
         self, task_id: str, worker_id: str, lease_ms: int = 30_000, *, attempt: int | None = None
     ) -> Task:
+        lease_ms = arguments.lease(lease_ms)
         async with self._transaction() as bound:
             if not await _beat(bound.rows, [task_id], [worker_id], [attempt], [lease_ms]):
                 raise LostLease(task_id)
@@ -154,7 +155,7 @@ class Settling(StatementRunner):
 
     async def heartbeat_batch(self, task_ids: Sequence[str], worker_id: str, lease_ms: int = 30_000) -> dict[str, bool]:
         """Renew by id and worker alone; an id that is absent from the answer was lost."""
-        count = len(task_ids)
+        count, lease_ms = len(task_ids), arguments.lease(lease_ms)
         found = await _beat(self._rows, list(task_ids), [worker_id] * count, [None] * count, [lease_ms] * count)
         return {task_id: cancel for (task_id, _, _), cancel in found.items()}
 
