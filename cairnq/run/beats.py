@@ -67,7 +67,9 @@ class Beater:
         tally = _Tally()
         absent = [lease for lease, reply in zip(leases, replies, strict=True) if not tally.renew(lease, reply, sent)]
         for worker_id in {lease.worker_id for lease in absent}:
-            await self._read_back(worker_id, [lease for lease in absent if lease.worker_id == worker_id], timeout_s, tally)
+            await self._read_back(
+                worker_id, [lease for lease in absent if lease.worker_id == worker_id], timeout_s, tally
+            )
         return tally.report()
 
     async def _read_back(self, worker_id: str, absent: list[_Lease], timeout_s: float, tally: _Tally) -> None:

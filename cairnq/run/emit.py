@@ -4,17 +4,47 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any, Final
 
 Emit = Callable[..., None]
-"""Called as `emit("lease.lost", task_id=..., worker_id=...)`. An `error` field holds the exception."""
+"""Called as `emit("lease.lost", task_id=..., name=...)`, from any thread.
+
+`error` holds an exception of the worker's own, `raised` what a handler raised, `stack` a rendered stack.
+"""
+Report = Callable[[Exception, dict[str, Any]], None]
+"""`report(error, info)`: an error that no caller saw; `info` holds the event's name under "event", and its fields."""
 
 _log = logging.getLogger("cairnq")
-_QUIET = frozenset({"worker.ready", "worker.drained", "database.back"})
+_NEWS: Final = frozenset({"worker.started", "worker.drained", "database.recovered", "tasks.recovered"})
 
 
-def log_event(name: str, /, **fields: object) -> None:
-    """Render one event as a line of the logger `cairnq`: a warning, an error with its traceback, or plain news."""
-    error = fields.get("error")
-    level = logging.ERROR if isinstance(error, BaseException) else logging.INFO if name in _QUIET else logging.WARNING
-    words = " ".join(f"{key}={value}" for key, value in fields.items())
-    _log.log(level, "%s %s", name, words)
+def emit_to(report: Report | None) -> Emit:
+    """Events go to the log, those with an error to `report` as well."""
+    if report is None:
+        return log_event
+
+    def emit(event: str, /, **fields: Any) -> None:
+        log_event(event, **fields)
+        error = fields.get("error")
+        if isinstance(error, Exception):
+            try:
+                report(error, {"event": event, **{key: value for key, value in fields.items() if key != "error"}})
+            except Exception:
+                _log.exception("on_error itself raised, at %s", event)
+
+    return emit
+
+
+def log_event(event: str, /, **fields: Any) -> None:
+    """One event as a record of the logger `cairnq`: news as INFO, what somebody should look at as WARNING or ERROR."""
+    level = logging.ERROR if "error" in fields else logging.INFO if event in _NEWS else logging.WARNING
+    if not _log.isEnabledFor(level):
+        return
+    stack = fields.pop("stack", None)
+    raised = fields.pop("raised", None)
+    words = [event, *(f"{key}={value}" for key, value in fields.items())]
+    if raised is not None:
+        words.append(f"raised={raised!r}")
+    if stack is not None:
+        words.append(f"\n{stack}")
+    _log.log(level, "%s", " ".join(words), exc_info=raised)

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 
 from cairnq.pure.clock import Clock, boottime
-from cairnq.pure.models import Held
+from cairnq.pure.models import Held, Task
+from cairnq.pure.quota import PayloadBudget, Usage
+from cairnq.run import demand
+from cairnq.run.attempt import Attempt
+from cairnq.run.claimer import Claimer
+from cairnq.run.context import Desk
 from cairnq.run.emit import Emit
+from cairnq.run.executor import Executor
+from cairnq.run.holdings import Holdings
 from cairnq.run.leases import LeaseTable
 from cairnq.run.options import EngineOptions
+from cairnq.run.outage import Outage
 from cairnq.run.registry import Registry
+from cairnq.run.settler import Settler
+from cairnq.run.watch import Pulse, TrustWatch
 from cairnq.store.base import TaskStore
+from cairnq.store.wait import DoneWatch, Waiter
 
 __all__ = ["Engine", "EngineOptions"]
 
 
 class Engine:
-    """Made and used on one event loop. `table_capacity` says how large a table it needs."""
+    """Made and used on one running event loop. Somebody else beats the leases that stand in `table`."""
 
     def __init__(
         self,
@@ -29,42 +41,168 @@ class Engine:
         worker_id: str,
         emit: Emit,
         clock: Clock = boottime,
+        submit: Callable[..., Awaitable[Task]] | None = None,
     ) -> None:
-        raise NotImplementedError
+        """`submit` is what contexts submit with, where that is more than the store's own (backpressure)."""
+        self._options = options
+        self._clock = clock
+        self._emit = emit
+        self._table = table
+        self._outage = Outage(emit, clock)
+        self._changed = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._deadline = float("inf")
+        self._draining: asyncio.Task[list[Held]] | None = None
+        self._done = DoneWatch(store)
+        usage = Usage()
+        self._holdings = Holdings(table, PayloadBudget(options.max_in_flight_bytes), options.lease_s, clock)
+        self._settler = Settler(
+            store,
+            worker_id,
+            lease_s=options.lease_s,
+            clock=clock,
+            outage=self._outage,
+            lose=self._lose,
+            on_written=self._room_changed,
+        )
+        desk = Desk(
+            store=store,
+            worker_id=worker_id,
+            options=options,
+            clock=clock,
+            outage=self._outage,
+            settle=self._settler.put,
+            lose=self._lose,
+            submit=submit or store.submit,
+            wait=Waiter(store, self._done).wait,
+        )
+        self._executor = Executor(registry, self._holdings, usage, desk, emit=emit, on_room=self._room_changed)
+        self._claimer = Claimer(
+            store,
+            queues,
+            options,
+            worker_id=worker_id,
+            clock=clock,
+            demand=demand.Demand(registry, options, usage, self._holdings),
+            holdings=self._holdings,
+            executor=self._executor,
+            settler=self._settler,
+            outage=self._outage,
+            on_idle=self._changed.set,
+        )
+        self._watch = TrustWatch(self._holdings, options.lease_s, clock, self._lose)
+        self._pulse = Pulse(table, clock, interval_s=min(1.0, options.lease_s / 6))
+        table.concurrency = options.concurrency
 
-    @staticmethod
-    def table_capacity(registry: Registry, options: EngineOptions) -> int:
-        """Leases that this worker may hold at once: running ones, and as many again on their way in and out."""
-        raise NotImplementedError
+    @property
+    def outage(self) -> Outage:
+        """For whoever else uses this worker's database: one outage is two events, however many notice it."""
+        return self._outage
+
+    table_capacity = staticmethod(demand.table_capacity)
+    """Leases that this worker may hold at once: running ones, and as many again on their way in and out."""
 
     async def run(self) -> None:
         """Claim and run tasks until a `drain` ended. Raises only what is a bug in cairnq."""
-        raise NotImplementedError
+        parts = [
+            asyncio.create_task(part, name=f"cairnq {name}")
+            for name, part in (
+                ("claimer", self._claimer.run()),
+                ("settler", self._settler.run()),
+                ("trust", self._watch.run()),
+                ("pulse", self._pulse.run()),
+                ("stop", self._stopped.wait()),
+            )
+        ]
+        try:
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in done:
+                part.result()
+        except asyncio.CancelledError:
+            await self.drain(self._clock())
+            raise
+        finally:
+            self._executor.cut_short()
+            self._executor.abandon()
+            for part in parts:
+                part.cancel()
+            await asyncio.wait(parts)
+            self._executor.close()
+            await self._done.close()
 
     def wake(self) -> None:
         """There may be work: look now, after 25 ms and after 100 ms, then poll. Kept until a closed gate opens."""
-        raise NotImplementedError
+        self._claimer.wake()
 
     def set_polling(self, polling: bool) -> None:
         """False: somebody else proves that there is nothing to look for, and wakes this engine."""
-        raise NotImplementedError
+        self._claimer.set_polling(polling)
 
     def quiesce(self) -> None:
         """Stop claiming; rows that never started are released."""
-        raise NotImplementedError
+        self._claimer.quiesce()
+        self._executor.release_waiting()
 
     def resume(self) -> None:
         """Claim again, after the outcome of every release is known."""
-        raise NotImplementedError
+        self._claimer.resume()
 
     def leases_changed(self) -> None:
         """Verdicts or cancel requests were written into the table: look. To be called on the engine's loop."""
-        raise NotImplementedError
+        self._watch.look()
 
     async def drain(self, deadline: float) -> list[Held]:
         """Quiesce, run out, settle; at `deadline` (an instant of the clock) cancel, release, and stop.
 
-        Returns the attempts that could not be ended: plain functions still on their threads, and handlers that
-        swallowed their cancellation. Their contexts write nothing any more; their leases end with the process.
+        Returns the attempts that could not be ended: plain functions still on their threads, handlers that
+        swallowed their cancellation, outcomes that the database did not take. Their contexts write nothing any
+        more; their leases end with the process. Called again, it moves the deadline forward, never back.
         """
-        raise NotImplementedError
+        self._deadline = min(self._deadline, deadline)
+        self._changed.set()
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain(), name="cairnq drain")
+        return await asyncio.shield(self._draining)
+
+    def hurry(self) -> None:
+        """Move the deadline of a drain that is under way to now."""
+        self._deadline = float("-inf")
+        self._changed.set()
+
+    async def _drain(self) -> list[Held]:
+        self.quiesce()
+        if not await self._until_idle(lambda: self._deadline):
+            self._executor.cut_short()
+            last = self._clock() + self._options.cancel_grace_s
+            await self._until_idle(lambda: last)
+        self._executor.abandon()
+        left = [attempt.held for attempt in self._holdings]
+        self._stopped.set()
+        return left
+
+    async def _until_idle(self, deadline: Callable[[], float]) -> bool:
+        """Whether everything ended before `deadline()`, which may change meanwhile."""
+        loop = asyncio.get_running_loop()
+        while not self._is_idle():
+            left = deadline() - self._clock()
+            if left <= 0:
+                return False
+            self._changed.clear()
+            timer = None if left == float("inf") else loop.call_later(left, self._changed.set)
+            try:
+                await self._changed.wait()
+            finally:
+                if timer is not None:
+                    timer.cancel()
+        return True
+
+    def _is_idle(self) -> bool:
+        return self._executor.is_idle and self._settler.is_idle and not self._claimer.is_busy
+
+    def _lose(self, attempt: Attempt, why: str) -> None:
+        self._executor.lose(attempt, why)
+        self._room_changed()
+
+    def _room_changed(self) -> None:
+        self._claimer.room_changed()
+        self._changed.set()

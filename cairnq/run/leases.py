@@ -152,7 +152,9 @@ class LeaseTable:
         """
         identity = task_id.encode()
         if len(identity) > MAX_ID_BYTES:
-            raise ValueError(f"a task id of {len(identity)} bytes; a lease table holds at most {MAX_ID_BYTES}: {task_id!r}")
+            raise ValueError(
+                f"a task id of {len(identity)} bytes; a lease table holds at most {MAX_ID_BYTES}: {task_id!r}"
+            )
         slot = self._free_list().pop()
         ints, base = self._ints, self._base(slot)
         ints[base + _SEQUENCE] += 1  # odd: readers wait

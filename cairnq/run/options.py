@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from cairnq.pure.errors import InvalidArgument
 
+MIN_LEASE_S = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
@@ -28,28 +30,25 @@ class EngineOptions:
     """How long a drain waits, past its deadline, for cancelled handlers to return."""
 
     def __post_init__(self) -> None:
-        _at_least("concurrency", self.concurrency, 1)
-        _at_least("retry_backoff_ms", self.retry_backoff_ms, 0)
-        _at_least("retry_backoff_max_ms", self.retry_backoff_max_ms, 0)
-        _at_least("claim_batch", self.claim_batch, 1)
-        _at_least("max_in_flight_bytes", self.max_in_flight_bytes, 1)
-        # Below this the margin, which is never under 0.25 s, would eat the window of trust.
-        _at_least("lease_s", self.lease_s, 0.5)
-        _above_zero("poll_interval_s", self.poll_interval_s)
-        _above_zero("max_run_s", self.max_run_s)
+        for name in ("concurrency", "claim_batch", "max_in_flight_bytes"):
+            _check_count(name, getattr(self, name), least=1)
+        for name in ("retry_backoff_ms", "retry_backoff_max_ms"):
+            _check_count(name, getattr(self, name), least=0)
         for name, amount in self.resources.items():
-            _at_least(f"resources[{name!r}]", amount, 1)
+            _check_count(f"resources[{name!r}]", amount, least=1)
+        # Below this the margin, which is never under 0.25 s, would eat the window of trust.
+        if not self.lease_s >= MIN_LEASE_S:
+            raise InvalidArgument(f"lease_s must be at least {MIN_LEASE_S}, not {self.lease_s!r}")
+        for name in ("poll_interval_s", "max_run_s", "cancel_grace_s"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InvalidArgument(f"{name} must be above 0, not {value!r}")
 
     @property
     def lease_ms(self) -> int:
         return round(self.lease_s * 1000)
 
 
-def _at_least(name: str, value: float | None, least: float) -> None:
-    if value is not None and not value >= least:
-        raise InvalidArgument(f"{name} must be at least {least}, not {value!r}")
-
-
-def _above_zero(name: str, value: float | None) -> None:
-    if value is not None and not value > 0:
-        raise InvalidArgument(f"{name} must be above 0, not {value!r}")
+def _check_count(name: str, value: object, *, least: int) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+        raise InvalidArgument(f"{name} must be an integer of at least {least}, not {value!r}")

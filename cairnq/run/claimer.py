@@ -1,0 +1,234 @@
+"""The claim loop: looks for work when there is room for it, enters what it got, and clears up after lost replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from cairnq.pure.clock import Clock
+from cairnq.pure.errors import DatabaseUnavailable
+from cairnq.pure.looks import Looks
+from cairnq.pure.models import Beat, ClaimedTask, Standing
+from cairnq.run import outcomes
+from cairnq.run.attempt import Attempt
+from cairnq.run.beats import within
+from cairnq.run.demand import Demand, Draws
+from cairnq.run.executor import Executor
+from cairnq.run.holdings import Holdings
+from cairnq.run.leases import margin
+from cairnq.run.options import EngineOptions
+from cairnq.run.outage import Outage, retry_delay_s
+from cairnq.run.settler import Settler
+from cairnq.store.base import TaskStore
+
+
+class Claimer:
+    """One claim at a time, and none while the outcome of a release or of an earlier claim is unknown."""
+
+    def __init__(
+        self,
+        store: TaskStore,
+        queues: Sequence[str],
+        options: EngineOptions,
+        *,
+        worker_id: str,
+        clock: Clock,
+        demand: Demand,
+        holdings: Holdings,
+        executor: Executor,
+        settler: Settler,
+        outage: Outage,
+        on_idle: Callable[[], None],
+    ) -> None:
+        """`on_idle()` is called whenever a look ended."""
+        self._store = store
+        self._queues = list(queues)
+        self._options = options
+        self._worker_id = worker_id
+        self._clock = clock
+        self._demand = demand
+        self._holdings = holdings
+        self._executor = executor
+        self._settler = settler
+        self._outage = outage
+        self._on_idle = on_idle
+        self._looks = Looks(options.poll_interval_s)
+        self._event = asyncio.Event()
+        self._failures = 0
+        self._is_uncertain = False
+        self._wants_room = False
+        self.is_quiesced = False
+        self.is_busy = False
+
+    def wake(self) -> None:
+        self._looks.wake(self._clock())
+        self._event.set()
+
+    def set_polling(self, polling: bool) -> None:
+        self._looks.polling = polling
+        self._event.set()
+
+    def quiesce(self) -> None:
+        self.is_quiesced = True
+
+    def resume(self) -> None:
+        self.is_quiesced = False
+        self._looks.again()
+        self._event.set()
+
+    def room_changed(self) -> None:
+        """A call returned, or a settlement was written: what was left behind for want of room may go now."""
+        if self._wants_room:
+            self._looks.again()
+            self._event.set()
+
+    async def run(self) -> None:
+        """Until cancelled. Raises only what is a bug of ours."""
+        while True:
+            self._event.clear()
+            delay = self._looks.next_look() - self._clock()
+            if delay > 0:
+                await self._wait(delay)
+            elif self._gate_is_open():
+                await self._look()
+            else:
+                self._wants_room = True
+                await self._event.wait()
+
+    async def _wait(self, delay: float) -> None:
+        """For the next planned look, or for whatever changes the plan."""
+        if delay == float("inf"):
+            await self._event.wait()
+            return
+        timer = asyncio.get_running_loop().call_later(delay, self._event.set)
+        try:
+            await self._event.wait()
+        finally:
+            timer.cancel()
+
+    def _gate_is_open(self) -> bool:
+        return (
+            not self.is_quiesced
+            and not self._settler.is_releasing
+            and not self._executor.has_waiting
+            and self._demand.limit() > 0
+        )
+
+    async def _look(self) -> None:
+        self.is_busy = True
+        self._looks.take(self._clock())
+        try:
+            await self._claim()
+        except Exception as error:
+            if not self._outage.is_of_database(error):
+                raise
+            self._is_uncertain = True
+            self._failures += 1
+            self._outage.failed(error, "claim")
+            self._looks.again()
+            self._looks.hold_off(self._clock() + retry_delay_s(self._failures))
+        finally:
+            self.is_busy = False
+            self._on_idle()
+
+    async def _claim(self) -> None:
+        if self._is_uncertain and not await self._clear_up():
+            self._looks.again()
+            self._looks.hold_off(self._clock() + self._options.lease_s / 20)
+            return
+        draws = self._demand.next_draws()
+        if not draws:
+            return
+        sent = self._clock()
+        claimed = await self._ask(draws)
+        self._failures = 0
+        self._outage.worked("claim")
+        self._wants_room = draws.left_some_behind
+        if claimed:
+            self._looks.again()
+            await self._take_in(claimed, sent)
+
+    async def _ask(self, draws: Draws) -> list[ClaimedTask]:
+        """The claimed rows. A reply that comes after the end of the trust in it is of no use, so it is not awaited."""
+        lease_s, lease_ms = self._options.lease_s, self._options.lease_ms
+        if draws.single is not None:
+            share, limit = draws.single
+            work: Awaitable[list[ClaimedTask] | None] = self._store.claim_many(
+                self._queues, self._worker_id, lease_ms, limit, share.names
+            )
+        else:
+            work = self._store.claim_drawn(self._queues, self._worker_id, lease_ms, draws.names, draws.plan)
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=lease_s - margin(lease_s))
+        except asyncio.CancelledError:
+            self._leave_behind(task)
+            raise
+        if not done:
+            self._leave_behind(task)
+            raise DatabaseUnavailable(f"a claim had no reply within {lease_s - margin(lease_s):.3g} s")
+        return task.result() or []
+
+    def _leave_behind(self, task: asyncio.Future[list[ClaimedTask] | None]) -> None:
+        """It may still take effect on the server, until it has ended for good."""
+
+        def ended(task: asyncio.Future[list[ClaimedTask] | None]) -> None:
+            self._is_uncertain = True
+            if not task.cancelled():
+                task.exception()
+
+        task.cancel()
+        task.add_done_callback(ended)
+
+    async def _take_in(self, claimed: Sequence[ClaimedTask], sent: float) -> None:
+        """Enter everything into the lease table, and only then let any of it start."""
+        attempts = [self._holdings.hold(row, sent) for row in claimed]
+        if self._holdings.trust_ends() - self._clock() < self._options.lease_s / 3:
+            attempts = await self._renew(attempts)
+        if self.is_quiesced:
+            self._release(attempts)
+        else:
+            self._executor.accept(attempts)
+
+    async def _renew(self, attempts: Sequence[Attempt]) -> list[Attempt]:
+        """The reply was slow: those whose lease could be renewed. The others go back, never having started."""
+        beats = [Beat(a.task.id, self._worker_id, a.task.attempt, self._options.lease_ms) for a in attempts]
+        sent = self._clock()
+        try:
+            replies = await within(self._store.beat_many(beats), self._options.lease_s / 6, "a claim's first beat")
+        except Exception as error:
+            if not self._outage.is_of_database(error):
+                raise
+            self._outage.failed(error, "claim")
+            replies = [None] * len(beats)
+        renewed = []
+        for attempt, reply in zip(attempts, replies, strict=True):
+            if reply is not None and attempt.slot is not None:
+                attempt.table.extend(attempt.slot, sent=sent)
+                renewed.append(attempt)
+        self._release([attempt for attempt in attempts if attempt not in renewed])
+        return renewed
+
+    def _release(self, attempts: Sequence[Attempt]) -> None:
+        for attempt in attempts:
+            self._settler.put(attempt, outcomes.released(attempt, started=False))
+
+    async def _clear_up(self) -> bool:
+        """After a lost reply: give back what the database says is ours and we never heard of. False: not done yet."""
+        patience = self._options.lease_s / 3
+        self._is_uncertain = False
+        try:
+            stray = self._holdings.unknown(
+                await within(self._store.held_by(self._worker_id), patience, "reading what is held")
+            )
+            if not stray:
+                return True
+            work = self._store.release_many(self._worker_id, stray)
+            statuses = await within(work, patience, "a release")
+            unsure = [held for held, status in zip(stray, statuses, strict=True) if status is None]
+            standings = await within(self._store.standing_many(self._worker_id, unsure), patience, "a read-back")
+        except BaseException:
+            self._is_uncertain = True
+            raise
+        self._is_uncertain = self._is_uncertain or Standing.HELD in standings
+        return not self._is_uncertain

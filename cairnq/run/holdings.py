@@ -1,0 +1,74 @@
+"""Which attempts this worker holds: enters them into the lease table, keeps count, and finds those whose trust ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cairnq.pure.clock import Clock
+from cairnq.pure.models import ClaimedTask, Held, Outcome
+from cairnq.pure.quota import PayloadBudget
+from cairnq.run.attempt import Attempt
+from cairnq.run.leases import LeaseTable
+
+_FAILURES = frozenset({Outcome.FAIL, Outcome.FAIL_PERMANENTLY})
+_RELEASES = frozenset({Outcome.RELEASE, Outcome.INTERRUPT})
+
+
+class Holdings:
+    """Everything between a claim's reply and the settlement's, in slots of `table`."""
+
+    def __init__(self, table: LeaseTable, budget: PayloadBudget, lease_s: float, clock: Clock) -> None:
+        self.table = table
+        self.budget = budget
+        self._lease_s = lease_s
+        self._clock = clock
+        self._by_slot: dict[int, Attempt] = {}
+        self._let_go: dict[Held, float] = {}
+
+    def __iter__(self) -> Iterator[Attempt]:
+        """Over a copy: attempts may be closed on the way."""
+        return iter(list(self._by_slot.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_slot)
+
+    def hold(self, claimed: ClaimedTask, sent: float) -> Attempt:
+        """Before any handler of its claim starts. `sent` is the instant at which the claim went out."""
+        slot = self.table.hold(claimed.task.id, claimed.task.attempt, lease_s=self._lease_s, sent=sent)
+        attempt = Attempt(claimed, self.table, slot, self._forget)
+        self._by_slot[slot] = attempt
+        self.budget.add(claimed.payload_bytes)
+        self.table.claimed += 1
+        self.table.in_flight_bytes = self.budget.used
+        return attempt
+
+    def unknown(self, running: list[Held]) -> list[Held]:
+        """Those that the database says are this worker's and that it never heard of.
+
+        An attempt that it gave up as lost is not among them: its handler may still be on its way out, so that row
+        waits for its lease to expire.
+        """
+        now = self._clock()
+        self._let_go = {held: until for held, until in self._let_go.items() if until > now}
+        known = {attempt.held for attempt in self._by_slot.values()} | self._let_go.keys()
+        return [held for held in running if held not in known]
+
+    def trust_ends(self) -> float:
+        """The first instant at which the trust in some lease ends; infinity where nothing is held."""
+        table = self.table
+        return min((table.trusted_until(slot) for slot in self._by_slot), default=float("inf"))
+
+    def _forget(self, attempt: Attempt, slot: int) -> None:
+        del self._by_slot[slot]
+        table = self.table
+        self.budget.remove(attempt.payload_bytes)
+        table.in_flight_bytes = self.budget.used
+        if attempt.status is None or attempt.settlement is None:
+            self._let_go[attempt.held] = self._clock() + 2 * self._lease_s
+            return
+        if attempt.settlement.outcome in _RELEASES:
+            table.released += 1
+        elif attempt.settlement.outcome in _FAILURES:
+            table.failed += 1
+        else:
+            table.succeeded += 1

@@ -1,0 +1,179 @@
+"""Writes outcomes: those that wait while one statement is in flight go together in the next, with no delay of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cairnq.pure.clock import Clock
+from cairnq.pure.models import Outcome, Settlement, Standing, TaskStatus
+from cairnq.run.attempt import Attempt
+from cairnq.run.beats import within
+from cairnq.run.outage import Outage, retry_delay_s
+from cairnq.store.base import TaskStore
+
+MAX_ROWS = 1_000
+MAX_BYTES = 16 * 2**20
+"""Of one statement. PostgreSQL takes a message of up to 1 GiB; this much fills the pipe."""
+_RELEASES = frozenset({Outcome.RELEASE, Outcome.INTERRUPT})
+
+
+@dataclass(slots=True, eq=False)
+class _Item:
+    attempt: Attempt
+    settlement: Settlement
+    may_be_written: bool = False
+    """An earlier statement had no reply: the row may be settled already."""
+
+
+class Settler:
+    """One statement in flight at a time. What it could not write it keeps, for as long as the lease is trusted."""
+
+    def __init__(
+        self,
+        store: TaskStore,
+        worker_id: str,
+        *,
+        lease_s: float,
+        clock: Clock,
+        outage: Outage,
+        lose: Callable[[Attempt, str], None],
+        on_written: Callable[[], None],
+    ) -> None:
+        """`lose(attempt, why)` is called for each that was lost, `on_written()` after every statement that was answered."""
+        self._store = store
+        self._worker_id = worker_id
+        self._lease_s = lease_s
+        self._clock = clock
+        self._outage = outage
+        self._lose = lose
+        self._on_written = on_written
+        self._waiting: list[_Item] = []
+        self._open: set[_Item] = set()
+        self._releases = 0
+        self._event = asyncio.Event()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._open
+
+    @property
+    def is_releasing(self) -> bool:
+        """The outcome of some release is not known yet, so the worker must not claim."""
+        return self._releases > 0
+
+    def put(self, attempt: Attempt, settlement: Settlement) -> None:
+        """Choose the outcome of an attempt. The first choice stands; a later one has no effect."""
+        if attempt.settlement is not None or attempt.slot is None:
+            return
+        attempt.settlement = settlement
+        attempt.table.end(attempt.slot)
+        item = _Item(attempt, settlement)
+        self._open.add(item)
+        self._releases += settlement.outcome in _RELEASES
+        self._enqueue(item)
+
+    async def run(self) -> None:
+        """Until cancelled. Raises only what is a bug of ours."""
+        failures = 0
+        while True:
+            await self._event.wait()
+            self._event.clear()
+            while batch := self._take():
+                if await self._write(batch):
+                    failures = 0
+                    continue
+                failures += 1
+                self._waiting[:0] = batch
+                await asyncio.sleep(retry_delay_s(failures))
+
+    def _enqueue(self, item: _Item) -> None:
+        self._waiting.append(item)
+        self._event.set()
+
+    def _take(self) -> list[_Item]:
+        """The next statement's rows, oldest first. What is no longer trusted is not written any more."""
+        now = self._clock()
+        batch: list[_Item] = []
+        size = 0
+        for position, item in enumerate(self._waiting):
+            size += len(item.settlement.body or "")
+            if batch and (len(batch) == MAX_ROWS or size > MAX_BYTES):
+                self._waiting = self._waiting[position:]
+                return batch
+            if item.attempt.is_trusted(now):
+                batch.append(item)
+            else:
+                self._give_up(item, "its trust window ended before its outcome could be written")
+        self._waiting = []
+        return batch
+
+    async def _write(self, batch: Sequence[_Item]) -> bool:
+        """False when the database gave no answer."""
+        settlements = [item.settlement for item in batch]
+        try:
+            work = self._store.settle_many(self._worker_id, settlements)
+            statuses = await within(work, self._patience(), "a settlement")
+        except Exception as error:
+            if not self._outage.is_of_database(error):
+                raise
+            for item in batch:
+                item.may_be_written = True
+            self._outage.failed(error, "settle")
+            return False
+        self._outage.worked("settle")
+        absent = [item for item, status in zip(batch, statuses, strict=True) if not self._close(item, status)]
+        if absent:
+            await self._read_back(absent)
+        self._on_written()
+        return True
+
+    def _close(self, item: _Item, status: TaskStatus | None) -> bool:
+        if status is None:
+            return False
+        self._forget(item)
+        item.attempt.close(status)
+        return True
+
+    async def _read_back(self, absent: Sequence[_Item]) -> None:
+        """A row that did not match is lost only when the database says so."""
+        try:
+            work = self._store.standing_many(self._worker_id, [item.attempt.held for item in absent])
+            standings = await within(work, self._patience(), "a settlement's read-back")
+        except Exception as error:
+            if not self._outage.is_of_database(error):
+                raise
+            self._outage.failed(error, "settle")
+            standings = [Standing.HELD] * len(absent)
+        for item, standing in zip(absent, standings, strict=True):
+            match standing:
+                case Standing.HELD:
+                    asyncio.get_running_loop().call_later(self._lease_s / 20, self._enqueue, item)
+                case Standing.ENDED if item.may_be_written:
+                    self._close(item, _presumed(item.settlement))
+                case Standing.ENDED | Standing.EXPIRED:
+                    self._give_up(item, "its settlement matched no row")
+
+    def _give_up(self, item: _Item, why: str) -> None:
+        self._forget(item)
+        self._lose(item.attempt, why)
+
+    def _forget(self, item: _Item) -> None:
+        self._open.discard(item)
+        self._releases -= item.settlement.outcome in _RELEASES
+
+    def _patience(self) -> float:
+        """Seconds for one statement: what is left of the lease must allow for another try."""
+        return self._lease_s / 3
+
+
+def _presumed(settlement: Settlement) -> TaskStatus:
+    """The status of a row whose settlement had no reply and that is no longer running when asked."""
+    match settlement.outcome:
+        case Outcome.COMPLETE | Outcome.SUCCEED | Outcome.FORGET:
+            return "succeeded"
+        case Outcome.FAIL_PERMANENTLY:
+            return "failed"
+        case Outcome.FAIL | Outcome.RELEASE | Outcome.INTERRUPT:
+            return "queued"

@@ -1,0 +1,149 @@
+"""One run of a worker in a process of its own: an engine, the keeper of its leases, and an ear for notifications."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+
+from cairnq.pure.clock import Clock, boottime
+from cairnq.pure.models import Held, Task
+from cairnq.run.blame import LoopWitness
+from cairnq.run.emit import Emit
+from cairnq.run.engine import Engine
+from cairnq.run.keeper import Keeper, KeeperOptions, LeaseThread
+from cairnq.run.leases import LeaseTable
+from cairnq.run.options import EngineOptions
+from cairnq.run.registry import Registry
+from cairnq.store.base import TaskStore
+from cairnq.store.watch import QUEUED_CHANNEL
+
+
+class Standalone:
+    """Made on the loop it runs on."""
+
+    def __init__(
+        self,
+        store: TaskStore,
+        registry: Registry,
+        queues: Sequence[str],
+        options: EngineOptions,
+        *,
+        worker_id: str,
+        beat_interval_s: float,
+        emit: Emit,
+        submit: Callable[..., Awaitable[Task]],
+        clock: Clock = boottime,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._queues = frozenset(queues)
+        self._options = options
+        self._beat_interval_s = beat_interval_s
+        self._worker_id = worker_id
+        self._emit = emit
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._keeper_ended: asyncio.Future[None] = self._loop.create_future()
+        self._table = LeaseTable.private(Engine.table_capacity(registry, options))
+        self.engine = Engine(
+            store,
+            registry,
+            queues,
+            options,
+            table=self._table,
+            worker_id=worker_id,
+            emit=emit,
+            clock=clock,
+            submit=submit,
+        )
+
+    async def run(self) -> None:
+        """Returns when a `drain` of the engine ended. Raises only what is a bug of ours."""
+        stop_keeper = self._start_keeper()
+        try:
+            unlisten = await self._store.listen([QUEUED_CHANNEL], self._heard, lambda _delivers: None)
+            try:
+                await self._run_engine()
+            finally:
+                await unlisten()
+        finally:
+            await stop_keeper()
+
+    async def drain(self, timeout_s: float) -> list[Held]:
+        """See `Engine.drain`; `timeout_s` from now."""
+        return await self.engine.drain(self._clock() + timeout_s)
+
+    def hurry(self) -> None:
+        """Move the deadline of a drain that is under way to now."""
+        self.engine.hurry()
+
+    async def _run_engine(self) -> None:
+        """Until the engine ends, or the keeper does, which means a bug: without it no lease is renewed."""
+        running = asyncio.create_task(self.engine.run(), name="cairnq engine")
+        try:
+            await asyncio.wait({running, self._keeper_ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not running.done():
+                running.cancel()
+                await asyncio.wait({running})
+        if self._keeper_ended.done():
+            self._keeper_ended.result()
+        running.result()
+
+    def _heard(self, _channel: str, queue: str) -> None:
+        if queue in self._queues:
+            self.engine.wake()
+
+    def _start_keeper(self) -> Callable[[], Awaitable[None]]:
+        """On a thread of its own, or, where the store cannot be shared with one, on this loop. Returns what stops it."""
+        if self._store.sibling() is None:
+            stop = asyncio.Event()
+            task = asyncio.create_task(self._keeper(None, self.engine.leases_changed).run(stop), name="cairnq keeper")
+            task.add_done_callback(self._keeper_task_ended)
+
+            async def stop_task() -> None:
+                stop.set()
+                await asyncio.wait({task})
+
+            return stop_task
+        main_thread = threading.get_ident()
+        thread = LeaseThread(lambda: self._keeper(main_thread, self._tell_engine), self._keeper_thread_ended)
+        thread.start()
+        return thread.stop
+
+    def _keeper(self, loop_thread: int | None, on_changed: Callable[[], None]) -> Keeper:
+        lease_s = self._options.lease_s
+        witness = None
+        if loop_thread is not None:
+            witness = LoopWitness(
+                loop_thread,
+                self._registry,
+                interval_s=self._beat_interval_s,
+                lease_s=lease_s,
+                clock=self._clock,
+                emit=self._emit,
+            )
+        return Keeper(
+            self._store,
+            KeeperOptions(self._worker_id, self._table, lease_s, self._beat_interval_s),
+            clock=self._clock,
+            outage=self.engine.outage,
+            emit=self._emit,
+            witness=witness,
+            on_changed=on_changed,
+        )
+
+    def _tell_engine(self) -> None:
+        self._loop.call_soon_threadsafe(self.engine.leases_changed)
+
+    def _keeper_thread_ended(self, error: BaseException | None) -> None:
+        self._loop.call_soon_threadsafe(self._keeper_is_gone, error)
+
+    def _keeper_task_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            self._keeper_is_gone(task.exception())
+
+    def _keeper_is_gone(self, error: BaseException | None) -> None:
+        if error is not None and not self._keeper_ended.done():
+            self._keeper_ended.set_exception(error)
