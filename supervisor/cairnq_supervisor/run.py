@@ -108,7 +108,9 @@ def _preloaded(configuration: Configuration, journal: Journal) -> Registry | Non
     faults = application_faults(registry, settings, configuration.origin)
     if faults:
         raise Refused(Exit.CONFIG, describe(faults))
-    journal.emit("application.loaded", app=settings.app, handlers=sorted(registry.handlers))
+    journal.emit(
+        "application.loaded", app=settings.app, count=len(registry.handlers), handlers=sorted(registry.handlers)
+    )
     return registry
 
 

@@ -10,6 +10,7 @@ from cairnq_supervisor.loop.child import Errand
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.seat import Seat
+from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.messages import (
     Beat,
     Beaten,
@@ -124,7 +125,7 @@ class KeeperSeat(Seat):
         self.house.emit("lease.beat", **facts, latency_ms=beaten.latency_ms)
 
     def _listens(self, delivers: bool) -> None:
-        if delivers != self.listening:
+        if delivers != self.listening and self.state is not SeatState.DRAINING:
             self.house.emit("keeper.listening" if delivers else "keeper.listen-lost", pid=self._pid)
         self.listening = delivers
 

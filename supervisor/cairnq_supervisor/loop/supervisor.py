@@ -49,6 +49,7 @@ class Supervisor:
         self._code = Exit.OK
         self._ending_since: float | None = None
         self._cause = ""
+        self._quiesced = False
         self._gone_since: float | None = None
         self._review_due = False
 
@@ -75,9 +76,13 @@ class Supervisor:
             case signal.SIGTERM | signal.SIGINT | signal.SIGQUIT:
                 self._told_to_end(number)
             case signal.SIGTSTP:
+                self._quiesced = True
                 self._advance(FleetEvent.QUIESCE)
-            case signal.SIGCONT:
+            case signal.SIGCONT if self._quiesced:
+                self._quiesced = False
                 self._advance(FleetEvent.RESUME)
+            case signal.SIGCONT:
+                pass  # sent along with a signal that a stopped process would not hear
             case signal.SIGCHLD:
                 pass  # every child has its pidfd; nothing is learned from this
             case _:

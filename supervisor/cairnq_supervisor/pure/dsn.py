@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 _PAIR = re.compile(r"(?i)\bpassword\s*=\s*('(?:[^'\\]|\\.)*'|\S+)")
 
@@ -29,7 +29,8 @@ def without_password(dsn: str) -> str:
     user = userinfo.partition(":")[0]
     kept = [(k, v) for k, v in parse_qsl(query, keep_blank_values=True) if k.lower() != "password"]
     netloc = f"{user}@{rest}" if user else rest
-    return urlunsplit((parts.scheme, netloc, parts.path, urlencode(kept), ""))
+    # Not urlunsplit: that drops the slashes before an empty host.
+    return f"{parts.scheme}://{netloc}{parts.path}" + (f"?{urlencode(kept)}" if kept else "")
 
 
 def _split(dsn: str) -> tuple[str, str, str]:

@@ -205,8 +205,14 @@ class Event(Message):
     fields: dict[str, Any] = field(default_factory=dict)
 
 
-_KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in Message.__subclasses__()}
-_HINTS = {name: {f.name: get_type_hints(kind)[f.name] for f in fields(kind)} for name, kind in _KINDS.items()}
+KINDS: dict[str, type[Message]] = {
+    name: kind
+    for name, kind in list(globals().items())
+    if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
+}
+"""The whole vocabulary. (Not `__subclasses__()`: a class with slots is made twice.)"""
+
+_HINTS = {name: {f.name: get_type_hints(kind)[f.name] for f in fields(kind)} for name, kind in KINDS.items()}
 
 
 def encode(message: Message) -> list[bytes]:
@@ -248,12 +254,12 @@ def decode(body: bytes) -> Message:
     except ValueError as error:
         raise BadMessage(f"not JSON: {error}") from error
     kind = document.pop("kind", None) if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise BadMessage(f"a message of kind {kind!r}")
     hints = _HINTS[kind]
     if document.keys() != hints.keys():
         raise BadMessage(f"{kind} has the fields {sorted(hints)}, not {sorted(document)}")
-    return _KINDS[kind](**{name: _typed(kind, name, document[name], hint) for name, hint in hints.items()})
+    return KINDS[kind](**{name: _typed(kind, name, document[name], hint) for name, hint in hints.items()})
 
 
 def _typed(kind: str, name: str, value: Any, hint: Any) -> Any:

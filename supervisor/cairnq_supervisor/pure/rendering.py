@@ -35,8 +35,6 @@ _LEVELS = {
     "supervisor.threads": Level.WARNING,
     "supervisor.gave-up": Level.ERROR,
     "supervisor.refused": Level.ERROR,
-    "supervisor.connections": Level.INFO,
-    "worker.exited": Level.INFO,
     "worker.died": Level.ERROR,
     "worker.killed": Level.WARNING,
     "worker.boot-failed": Level.ERROR,
@@ -58,7 +56,9 @@ _LEVELS = {
 
 _SENTENCES = {
     "supervisor.starting": "starting {app} with {workers} worker(s): {queues}",
-    "supervisor.connections": "database allows {max_connections} connections; this host takes {at_rest} at rest",
+    "application.loaded": "{app} has {count} handler(s)",
+    "database.checked": "schema {schema}, protocol {protocol_version}",
+    "database.awaited": "{reason}; asking again for {timeout_s:g} s",
     "supervisor.running": "running: every worker is ready",
     "supervisor.stopped": "stopped, exit code {code}",
     "supervisor.threads": "{count} operating system threads before the fork ({likely}); a fork copies none of them",
@@ -76,6 +76,9 @@ _SENTENCES = {
     "keeper.killed": "keeper killed: {reason} (pid {pid})",
     "drain.started": "draining because of {cause}: at most {timeout_s:g} s",
     "drain.hastened": "draining at once because of {cause}",
+    "keeper.listening": "notifications arrive (pid {pid})",
+    "keeper.listen-lost": "no notifications arrive (pid {pid}); workers poll",
+    "lease.recovered": "{count} task(s) with an expired lease queued again",
     "signal.ignored": "{signal} ignored: {reason}",
 }
 

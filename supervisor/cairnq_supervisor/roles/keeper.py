@@ -15,7 +15,7 @@ from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import Beat, Drain, Lend, Listening, Queued, Ready, Settle, TakeBack
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.roles.beating import Beating, Lent
-from cairnq_supervisor.roles.link import Link
+from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.roles.settling import Duties
 from cairnq_supervisor.system import memory
 from cairnq_supervisor.system.channel import Channel, Received
@@ -25,7 +25,6 @@ _RECOVERY_CEILING = 5.0
 """Seconds between two looks for expired leases, at most (PROTOCOL: min(lease/3, 5 s))."""
 
 _RECOVERY_BATCH = 1000
-_GOODBYE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +61,13 @@ class _Keeper:
         self._beating = Beating(store, link, self._tables)
         self._duties = Duties(store, link, self._tables)
         link.open()
+        return await guarded("keeper", link, self._live(store, link))
+
+    async def _live(self, store: PostgresStore, link: Link) -> int:
         link.send(Ready())
         try:
             await self._work(store, link)
-            await link.flush(_GOODBYE)
+            await link.flush(GOODBYE)
         finally:
             await store.close()
         return Exit.OK

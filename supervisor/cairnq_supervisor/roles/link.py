@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import Event, Message
 from cairnq_supervisor.pure.rendering import Occurrence, as_text
 from cairnq_supervisor.system import signals
@@ -16,6 +17,9 @@ from cairnq_supervisor.system.sink import LineSink
 
 _MAX_WAITING = 1 << 20
 """Bytes of unsent messages past which events are dropped and counted: a stopped supervisor must not fill our memory."""
+
+GOODBYE = 1.0
+"""Seconds for a child's last events to leave."""
 
 
 class Link:
@@ -93,6 +97,16 @@ class Link:
         self._loop.remove_writer(self._channel.fileno())
         self.orphaned.set()
         self._sent.set()
+
+
+async def guarded(noun: str, link: Link, life: Coroutine[Any, Any, int]) -> int:
+    """The border of a child: what ends its life unexpectedly becomes an event, and the exit code of a bug."""
+    try:
+        return await life
+    except Exception as error:  # noqa: BLE001 - the border of the child
+        link.emit(f"{noun}.crashed", error=error)
+        await link.flush(GOODBYE)
+        return Exit.SOFTWARE
 
 
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:

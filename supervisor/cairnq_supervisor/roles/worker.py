@@ -29,7 +29,7 @@ from cairnq_supervisor.pure.messages import (
 )
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from cairnq_supervisor.roles.application import ApplicationError, application_faults, load_registry, registry_for
-from cairnq_supervisor.roles.link import Link
+from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.system.channel import Channel, Received
 
 _ORPHANS_REST = 1.0
@@ -37,9 +37,6 @@ _ORPHANS_REST = 1.0
 
 CANCEL_GRACE = 1.0
 """Seconds past a drain's deadline that cancelled handlers get to return."""
-
-_GOODBYE = 1.0
-"""Seconds for the last events to leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +83,22 @@ class _Worker:
     async def live(self, channel: Channel) -> int:
         link = Link(channel, self._obey)
         link.open()
+        return await guarded("worker", link, self._live(link))
+
+    async def _live(self, link: Link) -> int:
         try:
             registry = self._plan.registry or load_registry(self._plan.settings.app)
             self._check(registry)
         except ApplicationError as error:
             link.send(BootFailed(Exit.CONFIG, str(error)))
-            await link.flush(_GOODBYE)
+            await link.flush(GOODBYE)
             return Exit.CONFIG
         store = make_store(self._plan.settings, self._plan.installation)
         link.send(Ready())
         try:
             unended = await self._serve(registry_for(registry, self._plan.queue), store, link)
             link.send(Drained(unended))
-            await link.flush(_GOODBYE)
+            await link.flush(GOODBYE)
             if unended:
                 await link.orphaned.wait()  # the supervisor kills us: these calls end with their process alone
         finally:
