@@ -15,6 +15,7 @@ from cairnq.pure.errors import (
     InvalidArgument,
     InvalidDsn,
     LostLease,
+    MigrationsPending,
     PermissionDenied,
     ProtocolVersionMismatch,
     QueueFull,
@@ -47,6 +48,7 @@ from cairnq.run.registry import Registry
 from cairnq.store.base import Installation, TaskStore
 from cairnq.store.postgres import PostgresStore
 from cairnq.store.retention import Retention
+from cairnq.worker import Worker
 
 __all__ = [
     "STATUSES",
@@ -64,6 +66,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidDsn",
     "LostLease",
+    "MigrationsPending",
     "Outcome",
     "PermissionDenied",
     "PgExecutor",
@@ -90,5 +93,6 @@ __all__ = [
     "TaskTimeout",
     "UnsupportedBackend",
     "WatchSignal",
+    "Worker",
     "is_terminal_status",
 ]

@@ -20,6 +20,7 @@ from cairnq.run.emit import Report, emit_to
 from cairnq.run.options import EngineOptions
 from cairnq.run.registry import HandlerFn, Registry
 from cairnq.run.standalone import Standalone
+from cairnq.run.stopping import StopSignals
 from cairnq.store.backpressure import DEFAULT_POLL_MS, DEFAULT_WAIT_MS, Backpressure, QueueDepthLimit
 from cairnq.store.base import TaskStore
 from cairnq.store.postgres import PostgresStore
@@ -29,9 +30,6 @@ DRAIN_TIMEOUT_S = 25.0
 
 MAX_MS = 7 * 86_400_000
 """A week: a duration beyond it is a mistake of units."""
-
-REPEAT_S = 1.0
-"""Signals that follow one another within this are one: a process group is often signalled twice."""
 
 
 class Worker:
@@ -254,14 +252,18 @@ class Worker:
 
     async def _serve(self, concurrency: int | None, drain_timeout: float) -> None:
         loop = asyncio.get_running_loop()
-        signals = _Signals(self)
+        signals = StopSignals(stop=self.stop, hurry=self._hurry)
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, signals.got, number)
+            loop.add_signal_handler(number, partial(self._got, signals, number))
         try:
             await self.run(concurrency=concurrency, drain_timeout=drain_timeout)
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
+
+    @staticmethod
+    def _got(signals: StopSignals, number: signal.Signals) -> None:
+        signals.got(number, boottime())
 
     def _hurry(self) -> None:
         if self._running is not None and self._running.hurry is not None:
@@ -281,26 +283,6 @@ class _Running:
         self.stop = asyncio.Event()
         self.hurry: Callable[[], None] | None = None
         self.ended = asyncio.Event()
-
-
-class _Signals:
-    """Turns signals into a stop, and a late second SIGINT into haste."""
-
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self._last = float("-inf")
-        self._stopped = False
-
-    def got(self, number: signal.Signals) -> None:
-        now = boottime()
-        is_repeat, self._last = now - self._last < REPEAT_S, now
-        if is_repeat:
-            return
-        if not self._stopped:
-            self._stopped = True
-            self._worker.stop()
-        elif number is signal.SIGINT:
-            self._worker._hurry()
 
 
 def _seconds(name: str, value_ms: int, *, least: int = 1, most: int = MAX_MS) -> float:

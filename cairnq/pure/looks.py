@@ -1,4 +1,4 @@
-"""When a claim loop looks for work: at once after a wake and twice more, again where it found some, else at each poll."""
+"""When a claim loop looks for work: after a wake (three times), again where it found some, else at each poll."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Literal, TypeVar
 
-from cairnq.pure import jsonio
+from cairnq.pure import envelope, jsonio
 from cairnq.pure.envelope import Envelope
 
 PROTOCOL_VERSION = 1
@@ -26,7 +26,7 @@ def is_terminal_status(status: str) -> bool:
     return status in TERMINAL_STATUSES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots, `TaskDef[P, R]("name")` raises: typing notes the alias on the instance
 class TaskDef(Generic[P, R]):
     """One symbol for both ends of a task: its name, the type of its payload and the type of its result."""
 
@@ -158,9 +158,11 @@ class Settlement:
 
     @classmethod
     def release(cls, task_id: str, attempt: int, *, started: bool, reason: Envelope | None = None) -> Settlement:
-        """`reason` is the `interrupted` envelope that a started call with max_attempts = 1 ends with."""
-        outcome = Outcome.INTERRUPT if started else Outcome.RELEASE
-        return cls(task_id, attempt, outcome, None if reason is None else jsonio.encode(reason, "the reason"))
+        """`reason` is the envelope that a started call with max_attempts = 1 ends with (default: `interrupted`)."""
+        if not started:
+            return cls(task_id, attempt, Outcome.RELEASE)
+        body = jsonio.encode(reason or envelope.interrupted("released"), "the reason")
+        return cls(task_id, attempt, Outcome.INTERRUPT, body)
 
 
 class Standing(StrEnum):

@@ -74,7 +74,7 @@ def open_shares(shares: Iterable[Share], ceilings: Ceilings, usage: Usage) -> li
 
 
 class PayloadBudget:
-    """Bounds resident payload bytes. Sizes are known only after a claim, so a claim is sized by what payloads were like."""
+    """Bounds resident payload bytes. Sizes are known only after a claim, which is sized by what payloads were like."""
 
     _WEIGHT = 0.1  # of the newest payload in the running mean: some tens of tasks decide
 
@@ -91,7 +91,7 @@ class PayloadBudget:
         self.used -= size
 
     def limit(self) -> int | None:
-        """Tasks that the next claim may take; None: no bound. At least one while anything is left, 0 when nothing is."""
+        """Tasks that the next claim may take (None: no bound): at least one while anything is left, else 0."""
         if self._max_bytes is None:
             return None
         left = self._max_bytes - self.used

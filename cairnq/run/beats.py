@@ -37,13 +37,13 @@ class BeatReport:
     renewed: int = 0
     lost: tuple[Held, ...] = ()
     unsure: frozenset[LeaseKey] = frozenset()
-    """Somebody holds these rows' locks: beat them again, with `only=`, within `retry_within_s`. Their trust stands still."""
+    """Somebody holds these rows' locks, and their trust stands still: beat them again within `retry_within_s`."""
     retry_within_s: float | None = None
     changed: frozenset[str] = frozenset()
 
 
 class Beater:
-    """Beats over one store. Calls of `beat` must not overlap: verdicts go into the tables in the order they were read."""
+    """Calls of `beat` must not overlap: verdicts go into the tables in the order in which they were read."""
 
     def __init__(self, store: TaskStore, clock: Clock = boottime) -> None:
         self._store = store

@@ -36,9 +36,9 @@ class LoopWitness:
         """A loop that has not turned for half an interval is blocked."""
         last = table.last_progress
         late_s = self._clock() - last
-        if last == 0.0 or last == self._reported or late_s < self._interval_s / 2:
+        if last in (0.0, self._reported) or late_s < self._interval_s / 2:
             return
-        frame = sys._current_frames().get(self._thread_id)
+        frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - the documented way to another thread's stack
         if frame is None:
             return
         self._reported = last

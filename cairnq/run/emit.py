@@ -29,7 +29,7 @@ def emit_to(report: Report | None) -> Emit:
         if isinstance(error, Exception):
             try:
                 report(error, {"event": event, **{key: value for key, value in fields.items() if key != "error"}})
-            except Exception:
+            except Exception:  # noqa: BLE001 - the border to the caller's own reporter
                 _log.exception("on_error itself raised, at %s", event)
 
     return emit

@@ -1,4 +1,4 @@
-"""Which attempts this worker holds: enters them into the lease table, keeps count, and finds those whose trust ended."""
+"""Which attempts this worker holds: enters them into the lease table, counts them, tells when trust ends."""
 
 from __future__ import annotations
 

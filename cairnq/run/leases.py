@@ -1,4 +1,4 @@
-"""The lease table: what a worker holds, in memory that another thread or process can read while the worker hangs or after it died.
+"""The lease table: what a worker holds, in memory that others can read while it hangs and after it died.
 
 One table lies over any writable buffer: a bytearray in a standalone worker, the mmap of a memfd under the
 supervisor. Two sides share it and each field has one writer. The **holder** (the worker) writes which attempts it
@@ -51,7 +51,7 @@ class LeaseState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One held attempt as the keeper (or whoever reads the table after a death) sees it. Instants are boottime seconds."""
+    """One held attempt, as the keeper or an heir of the worker reads it. Instants are boottime seconds."""
 
     slot: int
     generation: int
@@ -65,16 +65,16 @@ class Entry:
 
 
 class _Count:
-    """A gauge that holds an integer."""
+    """A gauge that holds an integer. (The gauges are part of the table: they may reach into it.)"""
 
     def __init__(self, offset: int) -> None:
         self._word = _GAUGES + offset
 
     def __get__(self, table: LeaseTable, owner: type | None = None) -> int:
-        return table._ints[self._word]
+        return table._ints[self._word]  # noqa: SLF001
 
     def __set__(self, table: LeaseTable, value: int) -> None:
-        table._ints[self._word] = value
+        table._ints[self._word] = value  # noqa: SLF001
 
 
 class _Seconds:
@@ -84,14 +84,14 @@ class _Seconds:
         self._word = _GAUGES + offset
 
     def __get__(self, table: LeaseTable, owner: type | None = None) -> float:
-        return table._floats[self._word]
+        return table._floats[self._word]  # noqa: SLF001
 
     def __set__(self, table: LeaseTable, value: float) -> None:
-        table._floats[self._word] = value
+        table._floats[self._word] = value  # noqa: SLF001
 
 
 class LeaseTable:
-    """A table of `capacity` slots over `buffer`. Open it once on the holder's side, as often as needed elsewhere."""
+    """A table of `capacity` slots over `buffer`. Opened once on the holder's side, as often as needed elsewhere."""
 
     in_flight_calls = _Count(0)
     in_flight_bytes = _Count(1)
@@ -109,12 +109,10 @@ class LeaseTable:
         """`buffer` is zeroed by whoever makes it and holds at least `size_for(capacity)` bytes."""
         if capacity < 1:
             raise ValueError(f"a lease table holds at least one lease, not {capacity}")
-        view = memoryview(buffer).cast("B")
-        if view.readonly or len(view) < self.size_for(capacity):
-            raise ValueError(
-                f"a lease table of {capacity} needs a writable buffer of {self.size_for(capacity)} bytes, not {len(view)}"
-            )
-        self._bytes = view[: self.size_for(capacity)]
+        view, size = memoryview(buffer).cast("B"), self.size_for(capacity)
+        if view.readonly or len(view) < size:
+            raise ValueError(f"a table of {capacity} leases needs a writable buffer of {size} bytes, not {len(view)}")
+        self._bytes = view[:size]
         self._ints = self._bytes.cast("q")
         self._floats = self._bytes.cast("d")
         if self._ints[_CAPACITY] not in (0, capacity):
@@ -286,7 +284,7 @@ class LeaseTable:
         )
 
     def _free_list(self) -> list[int]:
-        """The holder's own, made when it first holds something: low slots first, so that a scan of the table is short."""
+        """The holder's own, made when it is first needed. Low slots go first, so that a scan of the table is short."""
         if self._free is None:
             self._free = list(range(self.capacity - 1, -1, -1))
         return self._free

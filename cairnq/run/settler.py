@@ -1,4 +1,4 @@
-"""Writes outcomes: those that wait while one statement is in flight go together in the next, with no delay of its own."""
+"""Writes outcomes: those that wait while one statement is in flight go together in the next, without delay."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Settler:
         lose: Callable[[Attempt, str], None],
         on_written: Callable[[], None],
     ) -> None:
-        """`lose(attempt, why)` is called for each that was lost, `on_written()` after every statement that was answered."""
+        """`lose(attempt, why)` is called for each that was lost, `on_written()` after each answered statement."""
         self._store = store
         self._worker_id = worker_id
         self._lease_s = lease_s

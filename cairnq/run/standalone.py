@@ -96,7 +96,7 @@ class Standalone:
             self.engine.wake()
 
     def _start_keeper(self) -> Callable[[], Awaitable[None]]:
-        """On a thread of its own, or, where the store cannot be shared with one, on this loop. Returns what stops it."""
+        """On a thread of its own, or, where the store has no sibling for one, on this loop. Returns what stops it."""
         if self._store.sibling() is None:
             stop = asyncio.Event()
             task = asyncio.create_task(self._keeper(None, self.engine.leases_changed).run(stop), name="cairnq keeper")

@@ -10,7 +10,7 @@ Job = Callable[[], None]
 
 
 class Threads:
-    """Up to `most` daemon threads. Not a ThreadPoolExecutor: that one joins a stuck handler at the interpreter's exit."""
+    """Up to `most` daemon threads. (A ThreadPoolExecutor would wait for a stuck handler at the interpreter's exit.)"""
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most

@@ -1,0 +1,53 @@
+"""Signals of a standalone worker, and threads that end with it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from cairnq.run.stopping import StopSignals
+from cairnq.run.threads import Threads
+
+INT, TERM = signal.SIGINT, signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        ([(TERM, 0.0)], ["stop"]),
+        ([(TERM, 0.0), (TERM, 0.1)], ["stop"]),
+        ([(TERM, 0.0), (INT, 0.9)], ["stop"]),
+        ([(TERM, 0.0), (TERM, 5.0)], ["stop"]),
+        ([(INT, 0.0), (INT, 0.5), (INT, 1.1)], ["stop", "hurry"]),
+        ([(TERM, 0.0), (INT, 2.0)], ["stop", "hurry"]),
+    ],
+)
+def test_doubled_signals_are_one_and_a_late_interrupt_means_haste(
+    history: list[tuple[signal.Signals, float]], expected: list[str]
+) -> None:
+    done: list[str] = []
+    signals = StopSignals(stop=lambda: done.append("stop"), hurry=lambda: done.append("hurry"))
+    for number, now in history:
+        signals.got(number, now)
+    assert done == expected
+
+
+def test_threads_are_made_when_needed_and_reused() -> None:
+    threads, seen, gate = Threads(2, "t"), set(), threading.Semaphore(0)
+
+    def job() -> None:
+        seen.add(threading.current_thread())
+        gate.release()
+
+    for _ in range(20):
+        threads.run(job)
+        gate.acquire()
+        threads.ended()
+    assert len(seen) == 1, "one at a time needs one thread"
+    assert all(thread.daemon for thread in seen), "a stuck handler must not keep the interpreter from ending"
+    threads.close()
+    for thread in seen:
+        thread.join(5)
+        assert not thread.is_alive()
