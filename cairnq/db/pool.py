@@ -18,6 +18,7 @@ from psycopg_pool import AsyncConnectionPool
 from cairnq.db.borrow import borrow
 from cairnq.db.connection import PsycopgSession, parse_dsn
 from cairnq.db.session import Session
+from cairnq.db.statements import Statements
 from cairnq.pure.errors import StoreClosed
 
 CHECKOUT_TIMEOUT_S = 10.0
@@ -108,7 +109,11 @@ class PsycopgExecutor:
     async def _configure(self, connection: AsyncConnection[Any]) -> None:
         # Integers go as int8 whatever their size, or each size would make a prepared statement of its own.
         connection.adapters.register_dumper(int, Int8Dumper)
-        connection.prepare_threshold = None if self._pooled else 0
+        if self._pooled:
+            connection.prepare_threshold = None
+            return
+        connection.prepare_threshold = 0
+        await connection.execute(Statements(self.dialect, None).get("connection").text.encode())
 
 
 async def _check_if_it_spoke(connection: AsyncConnection[Any]) -> None:

@@ -2,8 +2,8 @@
 
 A file holds one statement. Beside SQL it may hold `:name` (a parameter), `@name` (a fragment of
 fragments/), `^name` (a literal or identifier, quoted by the caller), and lines that end with `-- if name`
-(kept only in the variant that was asked for with that name). Table names are qualified with the schema,
-so that no statement depends on a connection's search_path.
+(kept only in the variant that was asked for with that name) or `-- unless name` (left out of it). Table names
+are qualified with the schema, so that no statement depends on a connection's search_path.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-_CONDITION = re.compile(r"--\s*if (\w+)\s*$")
+_CONDITION = re.compile(r"--\s*(if|unless) (\w+)\s*$")
 _COMMENT = re.compile(r"--.*$", re.MULTILINE)
 _FRAGMENT = re.compile(r"@(\w+)")
 _LITERAL = re.compile(r"\^(\w+)")
@@ -87,7 +87,7 @@ class Statements:
         lines = []
         for line in _source(self._dialect, name).splitlines():
             condition = _CONDITION.search(line)
-            if condition is None or condition.group(1) in conditions:
+            if condition is None or (condition.group(1) == "if") == (condition.group(2) in conditions):
                 lines.append(line)
         text = _COMMENT.sub("", "\n".join(lines))
         text = _FRAGMENT.sub(lambda match: _fragment(self._dialect, match.group(1)), text)

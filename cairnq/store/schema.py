@@ -14,6 +14,7 @@ from cairnq.pure.errors import (
     CairnQError,
     DatabaseReadOnly,
     DatabaseUnavailable,
+    MigrationsPending,
     ProtocolVersionMismatch,
     SchemaMismatch,
 )
@@ -154,7 +155,7 @@ class SchemaChecks:
     async def _apply(self, schema: str) -> None:
         """Everything in one transaction, under the ledger's exclusive lock."""
         if not self._migrate:
-            raise SchemaMismatch(
+            raise MigrationsPending(
                 f"schema {schema!r} wants migrations ({await self._missing_text(schema)}) and migrate is off: "
                 "connect once with a role that owns the schema"
             )

@@ -44,6 +44,7 @@ class Settling(StatementRunner):
         Raises `LostLease`, and rolls `write` back, if the lease is gone by then.
         """
         async with self._transaction() as bound:
+            await bound.rows("callers_plans")
             value = await callers(write(bound.session))
             task = await _settle_in(bound, worker_id, Settlement.complete(task_id, attempt, value))
             return task, value
@@ -68,7 +69,7 @@ class Settling(StatementRunner):
     ) -> Task:
         lease_ms = arguments.lease(lease_ms)
         async with self._transaction() as bound:
-            if not await _beat(bound.rows, [task_id], [worker_id], [attempt], [lease_ms]):
+            if not await _beat(bound.rows, [task_id], [worker_id], [attempt], [lease_ms], waiting=True):
                 raise LostLease(task_id)
             return rows.task((await bound.rows("get", id=task_id))[0])
 
@@ -118,17 +119,17 @@ class Settling(StatementRunner):
         except Exception as error:
             if classify(error.__cause__ or error) is not Fault.DATA:
                 raise
-            if len(settlements) == 1:
-                culprit = settlements[0]
-                if culprit.outcome is Outcome.FAIL_PERMANENTLY:
-                    raise
-                reason = envelope.unserializable_result(f"the database refuses it: {error}")
-                named = Settlement.fail(culprit.task_id, culprit.attempt, reason, retryable=False)
-                return await self._settle("settle", worker_id, [named])
             half = len(settlements) // 2
+            if half == 0:
+                return await self._settle_culprit(worker_id, settlements[0], str(error))
             first = await self._settle(statement, worker_id, settlements[:half])
             return first + await self._settle(statement, worker_id, settlements[half:])
-        return _align(settlements, {(row[0], row[1]): row[2] for row in found})
+        return _align(settlements, found)
+
+    async def _settle_culprit(self, worker_id: str, refused: Settlement, reason: str) -> Statuses:
+        error = envelope.unserializable_result(reason)
+        named = [Settlement.fail(refused.task_id, refused.attempt, error, retryable=False)]
+        return _align(named, await self._rows("settle", **_settlement_values("settle", worker_id, named)))
 
     async def release_many(
         self, worker_id: str, held: Sequence[Held], *, started: bool = False, reason: str = "released"
@@ -154,10 +155,21 @@ class Settling(StatementRunner):
         return [found.get((beat.task_id, beat.worker_id, beat.attempt)) for beat in beats]
 
     async def heartbeat_batch(self, task_ids: Sequence[str], worker_id: str, lease_ms: int = 30_000) -> dict[str, bool]:
-        """Renew by id and worker alone; an id that is absent from the answer was lost."""
-        count, lease_ms = len(task_ids), arguments.lease(lease_ms)
-        found = await _beat(self._rows, list(task_ids), [worker_id] * count, [None] * count, [lease_ms] * count)
-        return {task_id: cancel for (task_id, _, _), cancel in found.items()}
+        """Renew by id and worker alone; an id that is absent from the answer was lost.
+
+        What is locked at this moment is waited for, after all others were renewed.
+        """
+        lease_ms = arguments.lease(lease_ms)
+        renewed: dict[str, bool] = {}
+        for waiting in (False, True):
+            ids = [task_id for task_id in dict.fromkeys(task_ids) if task_id not in renewed]
+            if ids:
+                count = len(ids)
+                beaten = await _beat(
+                    self._rows, ids, [worker_id] * count, [None] * count, [lease_ms] * count, waiting=waiting
+                )
+                renewed |= {task_id: cancel for (task_id, _, _), cancel in beaten.items()}
+        return renewed
 
     async def standing_many(self, worker_id: str, held: Sequence[Held]) -> list[Standing]:
         """Where each attempt stands, asked after a write of it matched no row."""
@@ -185,7 +197,8 @@ class Settling(StatementRunner):
 
 
 async def _settle_in(bound: BoundSession, worker_id: str, settlement: Settlement) -> Task:
-    found = await bound.rows("settle", **_settlement_values("settle", worker_id, [settlement]))
+    """Waits for the row's lock: what another writer of this moment holds is not lost."""
+    found = await bound.rows("settle", ["waiting"], **_settlement_values("settle", worker_id, [settlement]))
     if not found:
         raise LostLease(settlement.task_id)
     return rows.task((await bound.rows("get", id=settlement.task_id))[0])
@@ -197,8 +210,11 @@ async def _beat(
     worker_ids: list[str],
     attempts: Sequence[int | None],
     leases_ms: list[int],
+    *,
+    waiting: bool = False,
 ) -> dict[tuple[str, str, int], bool]:
-    found = await run("beat", ids=ids, worker_ids=worker_ids, attempts=list(attempts), leases_ms=leases_ms)
+    values = {"ids": ids, "worker_ids": worker_ids, "attempts": list(attempts), "leases_ms": leases_ms}
+    found = await run("beat", ["waiting"] if waiting else [], **values)
     return {(row[0], row[1], row[2]): row[3] for row in found}
 
 
@@ -215,12 +231,13 @@ def _settlement_values(statement: str, worker_id: str, settlements: Sequence[Set
     return values
 
 
-def _align(settlements: Sequence[Settlement], found: dict[tuple[str, int], str]) -> Statuses:
-    by_id = {task_id: status for (task_id, _), status in found.items()}
+def _align(settlements: Sequence[Settlement], found: Sequence[Row]) -> Statuses:
+    by_id = {row[0]: row[2] for row in found}
+    by_attempt = {(row[0], row[1]): row[2] for row in found}
     return [
         cast(
             "TaskStatus | None",
-            by_id.get(item.task_id) if item.attempt is None else found.get((item.task_id, item.attempt)),
+            by_id.get(item.task_id) if item.attempt is None else by_attempt.get((item.task_id, item.attempt)),
         )
         for item in settlements
     ]

@@ -2,31 +2,33 @@
 -- Params: :queues text[], :worker_id text, :lease_ms bigint, :limit bigint. Result: task columns, in no order.
 -- Locks: each claimed row, SKIP LOCKED; with several queues also up to :limit rows of each, until commit.
 -- The ladder steps through the priorities that are present, so that a priority full of rows in backoff costs
--- one look and not a walk; within one priority the index is in claim order already.
+-- one look and not a walk; within one priority the index is in claim order already, and the walk begins at the
+-- row that the ladder found, past the entries of what was claimed since the last vacuum.
 with picked as materialized (
     select c.id
     from unnest(:queues::text[]) as q (queue)
     cross join lateral (
-        with recursive ladder (priority) as (
+        with recursive ladder (priority, run_at_ms, id) as (
             (
-                select t.priority from cairnq_tasks t
+                select t.priority, t.run_at_ms, t.id from cairnq_tasks t
                 where t.status = 'queued' and t.queue = q.queue
-                order by t.priority desc limit 1
+                order by t.priority desc, t.run_at_ms, t.id limit 1
             )
             union all
-            select (
-                select t.priority from cairnq_tasks t
+            select n.priority, n.run_at_ms, n.id
+            from ladder l
+            cross join lateral (
+                select t.priority, t.run_at_ms, t.id from cairnq_tasks t
                 where t.status = 'queued' and t.queue = q.queue and t.priority < l.priority
-                order by t.priority desc limit 1
-            )
-            from ladder l where l.priority is not null
+                order by t.priority desc, t.run_at_ms, t.id limit 1
+            ) n
         )
         select d.id, d.priority, d.run_at_ms
         from ladder l
         cross join lateral (
             select t.id, t.priority, t.run_at_ms from cairnq_tasks t
             where t.status = 'queued' and t.queue = q.queue and t.priority = l.priority
-                and t.run_at_ms <= (select @now_ms)
+                and (t.run_at_ms, t.id) >= (l.run_at_ms, l.id) and t.run_at_ms <= (select @now_ms)
             order by t.run_at_ms, t.id
             limit :limit::bigint
             for no key update skip locked

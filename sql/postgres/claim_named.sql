@@ -1,51 +1,60 @@
 -- Claim up to :limit due tasks of :names from :queues, highest priority first, then run_at, then id.
 -- Params: :queues text[], :names text[], :worker_id text, :lease_ms bigint, :limit bigint. Result: task columns, in no order.
 -- Locks: each claimed row, SKIP LOCKED; where sources are merged also up to :limit rows of each, until commit.
--- A look at the names that are queued decides the way, within one snapshot: where all are ours, the queue is walked
--- in claim order as without a filter; where a foreign name stands among them (thousands of its rows may lie ahead of
--- ours), each of our names is walked by itself and the walks are merged.
-with picked as materialized (
+-- A look into the gaps between our names decides the way, within one snapshot: where no foreign name is queued, the
+-- queue is walked in claim order (see claim.sql); where one is (thousands of its rows may lie ahead of ours), each of
+-- our names is walked by itself and the walks are merged.
+with ours as materialized (
+    select n.name, lead(n.name) over (order by n.name) as next_name
+    from unnest(array['']::text[] || :names::text[]) as n (name)
+),
+picked as materialized (
     select c.id
     from unnest(:queues::text[]) as q (queue)
     cross join lateral (
-        with recursive present (name) as (
-            (
-                select t.name from cairnq_tasks t
-                where t.status = 'queued' and t.queue = q.queue
+        select exists (
+            select from ours o
+            cross join lateral (
+                select from cairnq_tasks t
+                where t.status = 'queued' and t.queue = q.queue and t.name > o.name and t.name < o.next_name
                 order by t.name limit 1
-            )
-            union all
-            select (
-                select t.name from cairnq_tasks t
-                where t.status = 'queued' and t.queue = q.queue and t.name > p.name
+            ) foreign_name
+            where o.next_name is not null
+        ) or exists (
+            select from ours o
+            cross join lateral (
+                select from cairnq_tasks t
+                where t.status = 'queued' and t.queue = q.queue and t.name > o.name
                 order by t.name limit 1
-            )
-            from present p where p.name = any (:names::text[])
-        )
-        select exists (select from present p where p.name <> all (:names::text[])) as mixed
+            ) foreign_name
+            where o.next_name is null
+        ) as mixed
+        offset 0 -- looked at once, not once for each way
     ) look
     cross join lateral (
         (
-            with recursive ladder (priority) as (
+            with recursive ladder (priority, run_at_ms, id) as (
                 (
-                    select t.priority from cairnq_tasks t
+                    select t.priority, t.run_at_ms, t.id from cairnq_tasks t
                     where t.status = 'queued' and t.queue = q.queue and not look.mixed
-                    order by t.priority desc limit 1
+                    order by t.priority desc, t.run_at_ms, t.id limit 1
                 )
                 union all
-                select (
-                    select t.priority from cairnq_tasks t
+                select n.priority, n.run_at_ms, n.id
+                from ladder l
+                cross join lateral (
+                    select t.priority, t.run_at_ms, t.id from cairnq_tasks t
                     where t.status = 'queued' and t.queue = q.queue and t.priority < l.priority
-                    order by t.priority desc limit 1
-                )
-                from ladder l where l.priority is not null
+                    order by t.priority desc, t.run_at_ms, t.id limit 1
+                ) n
             )
             select d.id, d.priority, d.run_at_ms
             from ladder l
             cross join lateral (
                 select t.id, t.priority, t.run_at_ms from cairnq_tasks t
                 where t.status = 'queued' and t.queue = q.queue and t.priority = l.priority
-                    and t.run_at_ms <= (select @now_ms) and t.name = any (:names::text[])
+                    and (t.run_at_ms, t.id) >= (l.run_at_ms, l.id) and t.run_at_ms <= (select @now_ms)
+                    and t.name = any (:names::text[])
                 order by t.run_at_ms, t.id
                 limit :limit::bigint
                 for no key update skip locked
@@ -57,27 +66,28 @@ with picked as materialized (
             select e.id, e.priority, e.run_at_ms
             from unnest(:names::text[]) as n (name)
             cross join lateral (
-                with recursive ladder (priority) as (
+                with recursive ladder (priority, run_at_ms, id) as (
                     (
-                        select t.priority from cairnq_tasks t
+                        select t.priority, t.run_at_ms, t.id from cairnq_tasks t
                         where t.status = 'queued' and t.queue = q.queue and t.name = n.name and look.mixed
-                        order by t.priority desc limit 1
+                        order by t.priority desc, t.run_at_ms, t.id limit 1
                     )
                     union all
-                    select (
-                        select t.priority from cairnq_tasks t
+                    select m.priority, m.run_at_ms, m.id
+                    from ladder l
+                    cross join lateral (
+                        select t.priority, t.run_at_ms, t.id from cairnq_tasks t
                         where t.status = 'queued' and t.queue = q.queue and t.name = n.name
                             and t.priority < l.priority
-                        order by t.priority desc limit 1
-                    )
-                    from ladder l where l.priority is not null
+                        order by t.priority desc, t.run_at_ms, t.id limit 1
+                    ) m
                 )
                 select d.id, d.priority, d.run_at_ms
                 from ladder l
                 cross join lateral (
                     select t.id, t.priority, t.run_at_ms from cairnq_tasks t
-                    where t.status = 'queued' and t.queue = q.queue and t.name = n.name
-                        and t.priority = l.priority and t.run_at_ms <= (select @now_ms)
+                    where t.status = 'queued' and t.queue = q.queue and t.name = n.name and t.priority = l.priority
+                        and (t.run_at_ms, t.id) >= (l.run_at_ms, l.id) and t.run_at_ms <= (select @now_ms)
                     order by t.run_at_ms, t.id
                     limit :limit::bigint
                     for no key update skip locked

@@ -31,5 +31,5 @@ set status = h.status,
     updated_at_ms = @now_ms,
     completed_at_ms = case when h.status = 'queued' then null else @now_ms end
 from held h
-where t.id = h.id
+where t.id = h.id and t.id = any (array(select a.id from held a))
 returning t.id, t.status

@@ -2,34 +2,39 @@
 -- Params: :worker_id text; arrays of one length :ids text[], :attempts integer[] (null: whichever is held),
 --   :outcomes text[], :bodies text[] (JSON: a result or an error), :delays_ms bigint[].
 -- Result: id, attempt that was settled, status now. A row that is missing was not held, or its lock was.
--- Locks: rows in id order, SKIP LOCKED. Rows are found by id alone: `(select 'running')` and `is not distinct from`
--- keep the planner off the index of what runs, which with statistics of an idle hour it would read from end to end.
-with settlement as (
+-- Locks: rows in id order, SKIP LOCKED; the variant `waiting`, for one task, waits and looks at the lease again. Rows
+-- are found by id alone: `(select 'running')` and `is not distinct from` keep the planner off the index of what runs,
+-- which with statistics of an idle hour it would read from end to end.
+with settlement as materialized (
     select s.id, s.attempt, s.outcome, s.body, s.delay_ms
     from unnest(
         :ids::text[], :attempts::integer[], :outcomes::text[], :bodies::text[], :delays_ms::bigint[]
     ) as s (id, attempt, outcome, body, delay_ms)
+    order by s.id
 ),
 held as materialized (
-    select t.id, t.attempt, s.outcome, s.body, s.delay_ms,
+    select l.id, l.attempt, s.outcome, s.body, s.delay_ms,
         case
             when s.outcome = 'succeed' then 'succeeded'
-            when t.cancel_requested_at_ms is not null then 'canceled'
+            when l.cancel_requested then 'canceled'
             when s.outcome = 'complete' then 'succeeded'
             when s.outcome = 'release' then 'queued'
-            when s.outcome = 'interrupt' and t.max_attempts > 1 then 'queued'
-            when s.outcome = 'fail' and t.attempt < t.max_attempts then 'queued'
+            when s.outcome = 'interrupt' and l.max_attempts > 1 then 'queued'
+            when s.outcome = 'fail' and l.attempt < l.max_attempts then 'queued'
             else 'failed'
         end as status
-    from cairnq_tasks t
-    join settlement s on s.id = t.id
-    where t.id = any (:ids::text[])
-        and t.status = (select 'running')
-        and t.worker_id is not distinct from :worker_id::text
-        and (s.attempt is null or t.attempt = s.attempt)
-        and t.lease_until_ms > (select @now_ms)
-    order by t.id
-    for no key update of t skip locked
+    from settlement s
+    cross join lateral (
+        select t.id, t.attempt, t.max_attempts, t.cancel_requested_at_ms is not null as cancel_requested
+        from cairnq_tasks t
+        where t.id = s.id
+            and t.status = (select 'running')
+            and t.worker_id is not distinct from :worker_id::text
+            and (s.attempt is null or t.attempt = s.attempt)
+            and t.lease_until_ms > (select @now_ms)
+        for no key update
+        skip locked -- unless waiting
+    ) l
 )
 update cairnq_tasks t
 set status = h.status,
@@ -48,5 +53,6 @@ set status = h.status,
     updated_at_ms = @now_ms,
     completed_at_ms = case when h.status = 'queued' then null else @now_ms end
 from held h
-where t.id = h.id
+where t.id = h.id and t.id = any (array(select a.id from held a))
+    and t.lease_until_ms > @now_ms -- if waiting
 returning t.id, h.attempt, t.status
