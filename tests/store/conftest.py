@@ -1,7 +1,7 @@
 """Fixtures of the conformance suite: beside `store` and `client`, more of both on the same database.
 
-Tests beside this file know nothing of the backend behind `store`, `client`, `open_store`, `open_client` and `test_clock`;
-what only PostgreSQL has (sessions, pools, roles, locks) is in postgres/.
+Tests beside this file know nothing of the backend behind `store`, `client`, `open_store`, `open_client` and
+`test_clock`; what only PostgreSQL has (sessions, pools, roles, locks) is in postgres/.
 """
 
 from __future__ import annotations

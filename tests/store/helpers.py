@@ -8,5 +8,5 @@ import pytest
 
 
 def about(ms: int) -> Any:
-    """A span between two readings of the database's clock within one statement: equal, but for the time between them."""
+    """A span between two readings of the database's clock within one statement: equal, but for what lies between."""
     return pytest.approx(ms, abs=500)

@@ -9,8 +9,8 @@ import pytest
 
 from cairnq import Beat, Held, Outcome, PostgresStore, Settlement, Standing, Task
 from tests.store.conftest import OpenStore
-from tests.support.clock import ClockOfDatabase
 from tests.store.helpers import about
+from tests.support.clock import ClockOfDatabase
 from tests.support.tasks import ERROR, LEASE_MS, ME, SOMEBODY, claimed, in_state
 
 
@@ -271,9 +271,7 @@ async def test_an_attempt_stands_as_held_expired_or_ended(store: PostgresStore, 
     assert await store.standing_many(ME, []) == []
 
 
-async def test_what_a_worker_holds_is_read_with_its_attempts(
-    store: PostgresStore, test_clock: ClockOfDatabase
-) -> None:
+async def test_what_a_worker_holds_is_read_with_its_attempts(store: PostgresStore, test_clock: ClockOfDatabase) -> None:
     first, second = await running(store, 2)
     await store.fail(first.id, ME, ERROR, retryable=True)
     [again] = await store.claim(["batch"], ME, LEASE_MS)
