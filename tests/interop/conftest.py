@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from cairnq import CairnQ
 from tests.support import peers
+from tests.support.cluster import Cluster
 from tests.support.peers import Peer, PeerProcess
 
 
@@ -20,13 +23,27 @@ def release(request: pytest.FixtureRequest) -> Peer:
         pytest.skip(f"cairnq {request.param} from PyPI: {error}")
 
 
+@pytest.fixture(scope="session")
+def their_template(server: Cluster, release: Peer) -> str:
+    """A database that they have made, to copy from."""
+    name = server.create_database()
+
+    async def connect_once() -> None:
+        async with peers.running(release, server.dsn(name)):
+            pass
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, connect_once()).result()
+    server.freeze_database(name)
+    return name
+
+
 @pytest.fixture(params=["made by us", "made by them"])
-async def shared(request: pytest.FixtureRequest, release: Peer, database: str, empty_database: str) -> str:
+def shared(request: pytest.FixtureRequest, server: Cluster, template: str, their_template: str) -> Iterator[str]:
     """The DSN of a database that one of the two has made."""
-    if request.param == "made by us":
-        return database
-    async with peers.running(release, empty_database):
-        return empty_database
+    name = server.create_database(template if request.param == "made by us" else their_template)
+    yield server.dsn(name)
+    server.drop_database(name)
 
 
 @pytest.fixture
