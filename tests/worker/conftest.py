@@ -1,0 +1,37 @@
+"""Workers over a real database, whose handlers are gates and whose events are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cairnq import CairnQ, Worker
+from cairnq.store.postgres import PostgresStore
+from tests.support.gates import Recorder
+
+MakeWorker = Callable[..., Worker]
+
+
+@pytest.fixture
+async def events() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+async def make_worker(store: PostgresStore, events: Recorder) -> MakeWorker:
+    """A worker of queue `default` over the test's store, or another given as `store=`."""
+
+    def make(*, queues: tuple[str, ...] = ("default",), store: Any = store, **options: Any) -> Worker:
+        worker = Worker(store, queues, **{"poll_interval_ms": 50, "retry_backoff_ms": 0, **options})
+        worker._emit = events
+        return worker
+
+    return make
+
+
+@pytest.fixture
+async def client(store: PostgresStore) -> CairnQ:
+    """A client over the same store, which the fixture `store` closes."""
+    return CairnQ(store)
