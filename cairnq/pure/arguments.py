@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -82,10 +82,12 @@ def terminal_status(value: Any) -> TaskStatus | None:
 
 
 def names(value: Sequence[str], what: str) -> list[str]:
-    """A list of names or queues; a bare string would be taken apart into letters."""
+    """A list of names or queues, each once; a bare string would be taken apart into letters."""
     if isinstance(value, str):
         raise InvalidArgument(f"{what} must be a list of strings, not the string {value!r}")
-    return [text(item, f"an item of {what}") for item in value]
+    if not isinstance(value, Iterable):
+        raise InvalidArgument(f"{what} must be a list of strings, not {type(value).__name__}")
+    return list(dict.fromkeys(text(item, f"an item of {what}") for item in value))
 
 
 def task_name(value: str | TaskDef[Any, Any]) -> str:

@@ -30,9 +30,10 @@ class Claiming(StatementRunner):
         names: Sequence[str] | None = None,
     ) -> list[Task]:
         """Up to `limit` tasks, highest priority first, leased to `worker_id` for `lease_ms`."""
+        request = _Request(queues, worker_id, lease_ms, names)
+        limit = _checked_limit(limit)
         await self._recover_if_due(lease_ms)
-        found = await self.claim_many(queues, worker_id, lease_ms, limit, names)
-        return [item.task for item in found]
+        return [item.task for item in await self._claim(request, limit)]
 
     async def claim_session(
         self,
@@ -43,6 +44,7 @@ class Claiming(StatementRunner):
         plan: Callable[[Draw], Awaitable[T]],
     ) -> T | None:
         """`plan(draw)` inside one claiming transaction; None, and no transaction, where nothing is due."""
+        request = _Request(queues, worker_id, lease_ms, names)
         await self._recover_if_due(lease_ms)
 
         async def plan_tasks(draw_claimed: DrawClaimed) -> T:
@@ -51,7 +53,7 @@ class Claiming(StatementRunner):
 
             return await plan(draw)
 
-        return await self.claim_drawn(queues, worker_id, lease_ms, names, plan_tasks)
+        return await self._claim_drawn(request, plan_tasks)
 
     async def claim_many(
         self,
@@ -62,13 +64,7 @@ class Claiming(StatementRunner):
         names: Sequence[str] | None,
     ) -> list[ClaimedTask]:
         """One statement; no recovery first; payload sizes as the wire told them."""
-        request = _Request(queues, worker_id, lease_ms)
-        names = None if names is None else arguments.names(names, "names")
-        limit = arguments.integer(limit, "limit", least=0, most=arguments.MAX_INT4)
-        if not request.queues or limit == 0 or names == []:
-            return []
-        async with self._autocommit() as bound:
-            return await request.draw(bound, names, limit)
+        return await self._claim(_Request(queues, worker_id, lease_ms, names), _checked_limit(limit))
 
     async def claim_drawn(
         self,
@@ -79,19 +75,7 @@ class Claiming(StatementRunner):
         plan: Callable[[DrawClaimed], Awaitable[T]],
     ) -> T | None:
         """`claim_session` with payload sizes, and without recovery."""
-        request = _Request(queues, worker_id, lease_ms)
-        wanted = None if names is None else arguments.names(names, "names")
-        if not request.queues or wanted == [] or not await self._anything_due(request.queues, wanted):
-            return None
-        async with self._transaction() as bound:
-
-            async def draw(names: Sequence[str] | None, limit: int) -> list[ClaimedTask]:
-                some = wanted if names is None else arguments.names(names, "names")
-                if limit <= 0 or some == []:
-                    return []
-                return await request.draw(bound, some, limit)
-
-            return await callers(plan(draw))
+        return await self._claim_drawn(_Request(queues, worker_id, lease_ms, names), plan)
 
     async def held_by(self, worker_id: str) -> list[Held]:
         return [Held(*row) for row in await self._rows("held_by", worker_id=worker_id)]
@@ -99,7 +83,7 @@ class Claiming(StatementRunner):
     async def recover(self, limit: int = 1000) -> int:
         """Re-queue (or fail, or cancel) up to `limit` tasks with a lapsed lease; returns how many."""
         error = jsonio.encode(envelope.lease_expired())
-        found = await self._rows("recover", error=error, limit=limit)
+        found = await self._rows("recover", error=error, limit=_checked_limit(limit))
         self._recovered_at = time.monotonic()
         return len(found)
 
@@ -108,21 +92,51 @@ class Claiming(StatementRunner):
         if time.monotonic() - self._recovered_at >= interval:
             await self.recover()
 
-    async def _anything_due(self, queues: list[str], names: list[str] | None) -> bool:
-        conditions = [] if names is None else ["names"]
-        return bool((await self._rows("due", conditions, queues=queues, names=names))[0][0])
+    async def _claim(self, request: _Request, limit: int) -> list[ClaimedTask]:
+        if request.asks_for_nothing or limit == 0:
+            return []
+        async with self._autocommit() as bound:
+            return await request.draw(bound, None, limit)
+
+    async def _claim_drawn(self, request: _Request, plan: Callable[[DrawClaimed], Awaitable[T]]) -> T | None:
+        if request.asks_for_nothing or not await self._anything_due(request):
+            return None
+        async with self._transaction() as bound:
+
+            async def draw(names: Sequence[str] | None, limit: int) -> list[ClaimedTask]:
+                return await request.draw(bound, names, limit)
+
+            return await callers(plan(draw))
+
+    async def _anything_due(self, request: _Request) -> bool:
+        conditions = [] if request.names is None else ["names"]
+        return bool((await self._rows("due", conditions, queues=request.queues, names=request.names))[0][0])
 
 
 class _Request:
-    """The part of a claim that is the same for each draw, checked once."""
+    """What a claim asks for, checked once. `names`: None for any."""
 
-    def __init__(self, queues: Sequence[str], worker_id: str, lease_ms: int) -> None:
+    def __init__(self, queues: Sequence[str], worker_id: str, lease_ms: int, names: Sequence[str] | None) -> None:
         self.queues = arguments.names(queues, "queues")
+        self.names = None if names is None else arguments.names(names, "names")
         self._worker_id = arguments.text(worker_id, "worker_id")
         self._lease_ms = arguments.lease(lease_ms)
 
-    async def draw(self, bound: BoundSession, names: list[str] | None, limit: int) -> list[ClaimedTask]:
+    @property
+    def asks_for_nothing(self) -> bool:
+        return not self.queues or self.names == []
+
+    async def draw(self, bound: BoundSession, names: Sequence[str] | None, limit: int) -> list[ClaimedTask]:
+        """`names`: None for those of the request."""
+        wanted = self.names if names is None else arguments.names(names, "names")
+        limit = _checked_limit(limit)
+        if limit == 0 or wanted == []:
+            return []
         common = {"queues": self.queues, "worker_id": self._worker_id, "lease_ms": self._lease_ms, "limit": limit}
-        if names is None:
+        if wanted is None:
             return rows.claimed(await bound.rows("claim", **common))
-        return rows.claimed(await bound.rows("claim_named", names=names, **common))
+        return rows.claimed(await bound.rows("claim_named", names=wanted, **common))
+
+
+def _checked_limit(limit: int) -> int:
+    return arguments.integer(limit, "limit", least=0, most=arguments.MAX_INT4)

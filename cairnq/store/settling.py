@@ -190,8 +190,8 @@ class Settling(StatementRunner):
             "fail_worker",
             worker_id=worker_id,
             error=jsonio.encode(error, "the error"),
-            backoff_ms=backoff_ms,
-            backoff_max_ms=backoff_max_ms,
+            backoff_ms=arguments.integer(backoff_ms, "backoff_ms", least=0, most=arguments.MAX_DELAY_MS),
+            backoff_max_ms=arguments.integer(backoff_max_ms, "backoff_max_ms", least=0, most=arguments.MAX_DELAY_MS),
         )
         return [TaskRef(*row) for row in found]
 

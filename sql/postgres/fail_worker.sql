@@ -25,7 +25,7 @@ set status = h.status,
     worker_id = case when h.status = 'queued' then null else t.worker_id end,
     lease_until_ms = null,
     run_at_ms = case
-        when h.status = 'queued' then @now_ms + (h.backoff_window * (0.5 + random() / 2))::bigint
+        when h.status = 'queued' then @now_ms + floor(h.backoff_window * (0.5 + random() / 2))::bigint
         else t.run_at_ms
     end,
     updated_at_ms = @now_ms,

@@ -13,18 +13,19 @@ from typing import Any
 import pytest
 
 from cairnq import CairnQ, PostgresStore
+from tests.support.pooler import Route
 
 OpenStore = Callable[..., Awaitable[PostgresStore]]
 OpenClient = Callable[..., Awaitable[CairnQ]]
 
 
 @pytest.fixture
-async def open_store(store: PostgresStore, database: str) -> AsyncIterator[OpenStore]:
+async def open_store(store: PostgresStore, route: Route) -> AsyncIterator[OpenStore]:
     """`await open_store(**options)`: another connected store on the database of `store`."""
     async with AsyncExitStack() as opened:
 
         async def open_another(**options: Any) -> PostgresStore:
-            another = PostgresStore(database, **options)
+            another = PostgresStore(route.dsn, **{**route.options, **options})
             opened.push_async_callback(another.close)
             await another.connect()
             return another
@@ -33,11 +34,11 @@ async def open_store(store: PostgresStore, database: str) -> AsyncIterator[OpenS
 
 
 @pytest.fixture
-async def open_client(store: PostgresStore, database: str) -> AsyncIterator[OpenClient]:
+async def open_client(store: PostgresStore, route: Route) -> AsyncIterator[OpenClient]:
     """`await open_client(**options)`: another connected client on the database of `store`."""
     async with AsyncExitStack() as opened:
 
         async def open_another(**options: Any) -> CairnQ:
-            return await opened.enter_async_context(CairnQ.postgres(database, **options))
+            return await opened.enter_async_context(CairnQ.postgres(route.dsn, **{**route.options, **options}))
 
         yield open_another

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from cairnq import PostgresStore, Task
+from cairnq import InvalidArgument, PostgresStore, Task
 from cairnq.pure.ids import new_worker_id
 from cairnq.store.base import Draw
 from tests.support.clock import ClockOfDatabase
 from tests.support.cluster import Cluster, name_of
-from tests.support.tasks import ERROR, ME
+from tests.support.tasks import ERROR, LEASE_MS, ME, claimed
 
 
 def names_of(tasks: Sequence[Task]) -> list[str]:
@@ -171,3 +171,73 @@ async def test_a_failed_task_is_claimed_again_after_its_backoff(
     test_clock.advance(5000)
     [second] = await store.claim(["default"], ME)
     assert (second.id, second.attempt, second.error) == (first.id, 2, ERROR)
+
+
+async def test_a_queue_or_name_given_twice_is_given_once(store: PostgresStore) -> None:
+    await store.submit_many([{"name": name} for name in ("a", "b") * 4])
+    await store.submit("foreign", priority=1)
+    assert len(await store.claim(["default", "default"], ME, limit=4, names=["a", "b", "a"])) == 4
+    assert len(await store.claim(["default", "other", "default"], ME, limit=4, names=["b", "b", "a", "a"])) == 4
+    await store.submit_many([{"name": "c"} for _ in range(3)])
+    assert len(await store.claim(["default", "default"], ME, limit=4)) == 4
+
+
+async def test_a_claim_that_cannot_be_right_changes_nothing(store: PostgresStore, test_clock: ClockOfDatabase) -> None:
+    """Not even by the recovery that comes before it."""
+    lapsed = await claimed(store)
+    test_clock.advance(LEASE_MS + 1)
+    sibling = store.sibling()
+    assert sibling is not None
+    for wrong in ({"lease_ms": "30000"}, {"lease_ms": 0}, {"limit": -1}, {"limit": 1.0}, {"names": [""]}):
+        with pytest.raises(InvalidArgument, match=next(iter(wrong))):
+            await sibling.claim(["default"], ME, **{"lease_ms": LEASE_MS, **wrong})
+    with pytest.raises(InvalidArgument, match="lease_ms"):
+        await sibling.claim_session(["default"], ME, -1, None, plan_nothing)
+    assert await store.get(lapsed.id) == lapsed
+    await sibling.close()
+
+
+async def plan_nothing(draw: Draw) -> None:
+    raise AssertionError("no plan is asked")
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, True, "1"])
+async def test_a_draw_that_cannot_be_right_is_refused(store: PostgresStore, limit: Any) -> None:
+    task = await store.submit("x")
+
+    async def plan(draw: Draw) -> list[Task]:
+        return await draw(None, limit)
+
+    with pytest.raises(InvalidArgument, match="limit"):
+        await store.claim_session(["default"], ME, LEASE_MS, None, plan)
+    assert await store.get(task.id) == task
+
+
+async def test_the_value_of_a_plan_comes_back_whatever_it_is(store: PostgresStore) -> None:
+    await store.submit_many([{"name": "x"} for _ in range(6)])
+
+    async def plan(draw: Draw) -> tuple[int, int, int]:
+        return len(await draw(["x"], 2)), len(await draw([], 5)), len(await draw(None, 0)) + len(await draw(None, 3))
+
+    assert await store.claim_session(["default"], ME, LEASE_MS, None, plan) == (2, 0, 3)
+    assert (await store.stats())["default"]["running"] == 5
+
+
+async def test_a_plan_draws_within_what_the_session_was_opened_for(store: PostgresStore) -> None:
+    """Without names of its own a draw takes the session's, never everybody's."""
+    await store.submit("foreign", priority=9)
+    mine = await store.submit("mine")
+
+    async def plan(draw: Draw) -> list[Task]:
+        return await draw(None, 10)
+
+    drawn = await store.claim_session(["default"], ME, LEASE_MS, ["mine"], plan)
+    assert drawn is not None
+    assert [task.id for task in drawn] == [mine.id]
+
+
+async def test_recovery_is_asked_for_a_number_of_rows(store: PostgresStore) -> None:
+    for wrong in (-1, 1.5, True):
+        with pytest.raises(InvalidArgument, match="limit"):
+            await store.recover(wrong)  # type: ignore[arg-type]
+    assert await store.recover(0) == 0
