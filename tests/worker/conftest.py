@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -32,6 +32,7 @@ async def make_worker(store: PostgresStore, events: Recorder) -> MakeWorker:
 
 
 @pytest.fixture
-async def client(store: PostgresStore) -> CairnQ:
-    """A client over the same store, which the fixture `store` closes."""
-    return CairnQ(store)
+async def client(store: PostgresStore) -> AsyncIterator[CairnQ]:
+    """A client over the same store."""
+    async with CairnQ(store) as client:
+        yield client

@@ -1,0 +1,369 @@
+"""What a handler may do through its context, on the loop and on a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from cairnq import CairnQ, LostLease, QueueFull, SerializationError, TaskContext, TaskFailed
+from tests.support.gates import Gate, Recorder, ThreadGate
+from tests.worker.conftest import MakeWorker
+
+
+async def test_progress_is_stored_and_null_leaves_it(client: CairnQ, make_worker: MakeWorker) -> None:
+    worker, gate = make_worker(), Gate()
+
+    @worker.task
+    async def steps(ctx: TaskContext, payload: Any) -> None:
+        await ctx.progress(0.25, "a quarter")
+        await ctx.progress(None, "more")
+        await ctx.progress(0.75)
+        await gate(ctx, payload)
+
+    async with worker.background():
+        task = await client.submit("steps")
+        await gate.entered()
+        running = await client.get(task.id)
+        assert running is not None
+        assert (running.progress, running.message) == (0.75, "more")
+        gate.open()
+        assert (await client.wait(task.id)).progress == 1.0
+
+
+async def test_a_child_descends_from_its_task(client: CairnQ, make_worker: MakeWorker) -> None:
+    worker = make_worker(concurrency=2)
+
+    @worker.task
+    async def parent(ctx: TaskContext) -> list[str]:
+        child = await ctx.submit("child", {"depth": 1}, priority=3, delay_ms=0)
+        ended = await ctx.wait(child.id)
+        return [child.id, ended.result]
+
+    @worker.task
+    def child(ctx: Any, payload: Any) -> str:
+        grandchild = ctx.submit("leaf", correlation_id="own", queue="elsewhere")
+        return grandchild.id
+
+    async with worker.background():
+        task = await client.submit("parent", correlation_id="order-7")
+        child_id, leaf_id = (await client.wait(task.id)).result
+    child_task, leaf = await client.get(child_id), await client.get(leaf_id)
+    assert child_task is not None
+    assert leaf is not None
+    assert (child_task.parent_id, child_task.root_id, child_task.correlation_id) == (task.id, task.id, "order-7")
+    assert (child_task.payload, child_task.priority) == ({"depth": 1}, 3)
+    assert (leaf.parent_id, leaf.root_id, leaf.correlation_id, leaf.queue) == (child_id, task.id, "own", "elsewhere")
+
+
+async def test_a_context_waits_at_the_depth_limit_as_a_client_does(client: CairnQ, make_worker: MakeWorker) -> None:
+    worker = make_worker(max_queue_depth={"full": 1}, max_queue_wait_ms=100, queue_poll_interval_ms=10)
+
+    @worker.task
+    async def fill(ctx: TaskContext) -> str:
+        await ctx.submit("x", queue="full")
+        try:
+            await ctx.submit("x", queue="full")
+        except QueueFull as full:
+            return full.queue
+        return "not full"
+
+    async with worker.background():
+        assert await client.call("fill") == "full"
+
+
+async def test_a_heartbeat_renews_the_lease(client: CairnQ, make_worker: MakeWorker) -> None:
+    worker, seen = make_worker(lease_ms=60_000), []
+
+    @worker.task
+    async def beat(ctx: TaskContext) -> None:
+        before = await ctx.progress(0.1)
+        after = await ctx.heartbeat()
+        seen.append((before.lease_until_ms, after.lease_until_ms))
+
+    async with worker.background():
+        await client.call("beat")
+    [(before, after)] = seen
+    assert after > before
+
+
+async def test_succeed_settles_at_once_and_the_handler_goes_on(client: CairnQ, make_worker: MakeWorker) -> None:
+    worker, gate, answers = make_worker(), Gate(), []
+
+    @worker.task
+    async def early(ctx: TaskContext, payload: Any) -> str:
+        settled = await ctx.succeed({"early": True})
+        assert settled is not None
+        answers.append((settled.status, settled.result, ctx.settled, await ctx.succeed("again"), await ctx.fail("x")))
+        with pytest.raises(LostLease):
+            await ctx.progress(0.5)
+        await gate(ctx, payload)
+        return "ignored"
+
+    async with worker.background():
+        task = await client.submit("early")
+        await gate.entered()
+        assert (await client.wait(task.id)).result == {"early": True}
+        gate.open()
+    assert answers == [("succeeded", {"early": True}, True, None, None)]
+    assert (await client.get(task.id)).result == {"early": True}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ("words", {"type": "TaskError", "code": "task_error", "message": "words", "details": None}),
+        (KeyError("k"), {"type": "KeyError", "code": "handler_error", "message": "'k'", "details": None}),
+        (
+            {"code": "mine", "message": "m", "details": [1], "retryable": True},
+            {"type": "TaskError", "code": "mine", "message": "m", "details": [1]},
+        ),
+        ({"other": 1}, {"type": "TaskError", "code": "task_error", "message": "task failed", "details": {"other": 1}}),
+    ],
+)
+async def test_fail_takes_words_an_exception_or_an_envelope(
+    client: CairnQ, make_worker: MakeWorker, error: Any, expected: dict[str, Any]
+) -> None:
+    worker = make_worker()
+
+    @worker.task
+    async def fail(ctx: TaskContext) -> None:
+        await ctx.fail(error, retryable=False)
+
+    async with worker.background():
+        with pytest.raises(TaskFailed) as failed:
+            await client.call("fail")
+    assert failed.value.error == {**expected, "retryable": False}
+
+
+async def test_fail_retryably_queues_the_task_again(client: CairnQ, make_worker: MakeWorker) -> None:
+    worker = make_worker()
+
+    @worker.task
+    async def second_time(ctx: TaskContext) -> str:
+        if ctx.attempt == 1:
+            task = await ctx.fail("not yet")
+            assert task is not None
+            assert task.status in {"queued", "running", "succeeded"}, "somebody may have it already"
+        return f"attempt {ctx.attempt}"
+
+    async with worker.background():
+        assert await client.call("second_time") == "attempt 2"
+
+
+async def test_an_outcome_that_is_not_json_is_refused_and_the_attempt_stays_open(
+    client: CairnQ, make_worker: MakeWorker
+) -> None:
+    worker = make_worker()
+
+    @worker.task
+    async def odd(ctx: TaskContext) -> str:
+        with pytest.raises(SerializationError):
+            await ctx.succeed(b"bytes")
+        with pytest.raises(SerializationError):
+            await ctx.fail({"details": object()})
+        with pytest.raises(SerializationError):
+            await ctx.submit("x", {1: 2})
+        return "still open"
+
+    async with worker.background():
+        assert await client.call("odd") == "still open"
+
+
+# --- one transaction with the caller's own rows ------------------------------------------------------
+
+
+async def test_succeed_in_commits_the_rows_and_the_settlement_together(
+    client: CairnQ, make_worker: MakeWorker, store: Any
+) -> None:
+    await table(store)
+    worker = make_worker()
+
+    @worker.task
+    async def order(ctx: TaskContext, payload: int) -> str:
+        async def write(session: Any) -> dict[str, int]:
+            await session.query("insert into orders values ($1)", [payload])
+            return {"order": payload}
+
+        task = await ctx.succeed_in(write)
+        assert task is not None
+        assert (task.status, task.result, ctx.settled) == ("succeeded", {"order": payload}, True)
+        assert await ctx.succeed_in(write) is None, "settled before"
+        return "ignored"
+
+    async with worker.background():
+        assert await client.call("order", 7) == {"order": 7}
+    assert await rows(store) == [7]
+
+
+async def test_succeed_in_from_a_thread_writes_on_that_thread(
+    client: CairnQ, make_worker: MakeWorker, store: Any
+) -> None:
+    await table(store)
+    worker = make_worker()
+
+    @worker.task
+    def order(ctx: Any, payload: int) -> None:
+        def write(session: Any) -> int:
+            session.execute("insert into orders values (1)")
+            [row] = session.query("select count(*) + $1::int as n from orders", [payload])
+            return int(row["n"])
+
+        assert ctx.succeed_in(write).result == payload + 1
+
+    @worker.task
+    def mistaken(ctx: Any) -> str:
+        def write(session: Any) -> None:
+            session.execute("insert into orders values (2)")
+            raise KeyError("mine")
+
+        with pytest.raises(KeyError, match="mine"):
+            ctx.succeed_in(write)
+        return "open"
+
+    async with worker.background():
+        assert await client.call("order", 7) == 8
+        assert await client.call("mistaken") == "open"
+    assert await rows(store) == [1]
+
+
+async def test_what_the_write_raises_rolls_back_and_leaves_the_attempt_open(
+    client: CairnQ, make_worker: MakeWorker, store: Any
+) -> None:
+    await table(store)
+    worker = make_worker()
+
+    @worker.task
+    async def order(ctx: TaskContext) -> str:
+        async def write(session: Any) -> None:
+            await session.execute("insert into orders values (1)")
+            raise KeyError("mine")
+
+        async def unserializable(session: Any) -> bytes:
+            await session.execute("insert into orders values (2)")
+            return b"bytes"
+
+        with pytest.raises(KeyError, match="mine"):
+            await ctx.succeed_in(write)
+        with pytest.raises(SerializationError):
+            await ctx.succeed_in(unserializable)
+        assert not ctx.settled
+        return "went on"
+
+    async with worker.background():
+        assert await client.call("order") == "went on"
+    assert await rows(store) == []
+
+
+async def test_a_lost_lease_rolls_the_callers_rows_back(
+    client: CairnQ, make_worker: MakeWorker, store: Any, events: Recorder
+) -> None:
+    await table(store)
+    worker, raised = make_worker(), []
+
+    @worker.task
+    async def order(ctx: TaskContext) -> None:
+        async def write(session: Any) -> None:
+            await session.execute("insert into orders values (1)")
+            await take_away(store, ctx.task_id)
+
+        try:
+            await ctx.succeed_in(write)
+        except LostLease as lost:
+            raised.append((lost.task_id, ctx.lost_lease))
+            raise
+
+    async with worker.background():
+        task = await client.submit("order")
+        lost = await events.wait("lease.lost")
+    assert raised == [(task.id, True)]
+    assert lost["task_id"] == task.id
+    assert await rows(store) == []
+    assert (await client.get(task.id)).worker_id == "worker_OTHER"  # type: ignore[union-attr]
+
+
+async def test_beats_renew_the_row_while_the_callers_write_runs(
+    client: CairnQ, make_worker: MakeWorker, store: Any, events: Recorder
+) -> None:
+    await table(store)
+    worker = make_worker(lease_ms=900)
+
+    @worker.task
+    async def slow(ctx: TaskContext) -> None:
+        async def write(session: Any) -> str:
+            await session.execute("insert into orders values (1)")
+            await session.query("select pg_sleep($1)", [2.5])
+            return "after nearly three leases"
+
+        await ctx.succeed_in(write)
+
+    async with worker.background():
+        assert await client.call("slow") == "after nearly three leases"
+    assert events.all("lease.lost") == []
+
+
+# --- on a thread -------------------------------------------------------------------------------------
+
+
+async def test_the_blocking_context_has_the_same_names(client: CairnQ, make_worker: MakeWorker) -> None:
+    worker = make_worker(concurrency=2)
+
+    @worker.task
+    def everything(ctx: Any, payload: Any) -> Any:
+        ctx.progress(0.5, "half")
+        assert ctx.heartbeat().progress == 0.5
+        assert ctx.canceled() is False
+        other = ctx.submit("leaf", [1])
+        assert ctx.wait(other.id).result == [1]
+        assert (ctx.lost_lease, ctx.lease_lost.is_set(), ctx.settled) == (False, False, False)
+        seen = [ctx.name, ctx.queue, ctx.attempt, ctx.metadata, ctx.correlation_id, ctx.payload]
+        assert ctx.succeed(seen).succeeded
+        assert ctx.settled
+        assert ctx.fail("too late") is None
+        return "ignored"
+
+    worker.register("leaf", lambda _ctx, payload: payload)
+    async with worker.background():
+        assert await client.call("everything", {"p": 1}) == ["everything", "default", 1, {}, None, {"p": 1}]
+
+
+async def test_a_thread_learns_of_a_lost_lease_and_what_it_waits_for_ends(
+    client: CairnQ, make_worker: MakeWorker, store: Any
+) -> None:
+    worker, gate, raised = make_worker(lease_ms=900), ThreadGate(), asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    @worker.task
+    def waits(ctx: Any, payload: Any) -> None:
+        gate(ctx, payload)
+        try:
+            ctx.wait("task_00000000000000000000000000", timeout_ms=3_600_000)
+        except LostLease:
+            loop.call_soon_threadsafe(raised.put_nowait, (ctx.lost_lease, ctx.lease_lost.is_set()))
+
+    async with worker.background():
+        task = await client.submit("waits")
+        await gate.entered()
+        gate.open()
+        await take_away(store, task.id)
+        assert await asyncio.wait_for(raised.get(), 20) == (True, True)
+
+
+async def table(store: Any) -> None:
+    async with store._transaction() as bound:
+        await bound.session.execute("create table orders (id int)")
+
+
+async def rows(store: Any) -> list[int]:
+    async with store._autocommit() as bound:
+        return [row[0] for row in await bound.session.rows("select id from orders order by id", [])]
+
+
+async def take_away(store: Any, task_id: str) -> None:
+    """As if the lease had run out and another worker had claimed it."""
+    async with store._autocommit() as bound:
+        await bound.session.rows(
+            "update cairnq_tasks set worker_id = 'worker_OTHER', attempt = attempt + 1 where id = $1 returning id",
+            [task_id],
+        )
