@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.keys import TABLES, TOP_KEYS
 from cairnq_supervisor.pure.settings import ConfigurationError, Fault, Layer, QueueChoice, Settings, combine
 from cairnq_supervisor.system.cores import granted_cores
+from cairnq_supervisor.system.environment import forget
 
 PREFIX = "CAIRNQ_"
 DSN_VARIABLE = "CAIRNQ_DSN"
@@ -28,6 +28,7 @@ class Flags:
     database: str | None = field(default=None, repr=False)
     log: str | None = None
     queues: tuple[QueueChoice, ...] = ()
+    schema: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,11 @@ class Configuration:
     origin: str
 
 
-def load(flags: Flags, environment: Mapping[str, str]) -> Configuration:
-    """Read, combine and check everything. Raises `ConfigurationError` with all faults together."""
+def load(flags: Flags, environment: Mapping[str, str], *, needs_app: bool = True) -> Configuration:
+    """Read, combine and check everything. Raises `ConfigurationError` with all faults together.
+
+    `needs_app=False`: for commands that only speak to the database; `app` may then be absent, and is empty.
+    """
     faults: list[Fault] = []
     path = flags.config or _found(Path.cwd())
     values = _read(path, faults) if path is not None else {}
@@ -48,16 +52,15 @@ def load(flags: Flags, environment: Mapping[str, str]) -> Configuration:
     folder = path.resolve().parent if path is not None else Path.cwd()
     layers = [Layer(origin, values), *_environment(environment), _flags(flags)]
     database = _database(flags, environment, values, folder, origin, faults)
-    settings, more = combine(layers, flags.queues, database=database, cores=granted_cores())
+    settings, more = combine(layers, flags.queues, database=database, cores=granted_cores(), needs_app=needs_app)
     if settings is None or faults:
         raise ConfigurationError([*faults, *more])
     return Configuration(settings, folder, origin)
 
 
-def forget_secrets(environment: dict[str, str] | os._Environ[str]) -> None:
+def forget_secrets() -> None:
     """Take our own connection strings out of the environment: no child and no program of a child inherits them."""
-    for name in (DSN_VARIABLE, PREFIX + "DATABASE", PREFIX + "LISTEN_DATABASE"):
-        environment.pop(name, None)
+    forget((DSN_VARIABLE, PREFIX + "DATABASE", PREFIX + "LISTEN_DATABASE"))
 
 
 def _found(folder: Path) -> Path | None:
@@ -94,7 +97,7 @@ def _environment(environment: Mapping[str, str]) -> list[Layer]:
 
 
 def _flags(flags: Flags) -> Layer:
-    given = {"app": flags.app, "log": flags.log}
+    given = {"app": flags.app, "log": flags.log, "schema": flags.schema}
     return Layer("command line", {key: value for key, value in given.items() if value is not None})
 
 

@@ -80,7 +80,7 @@ def _configured(flags: Flags) -> Configuration:
         configuration = load(flags, os.environ)
     except ConfigurationError as error:
         raise Refused(Exit.CONFIG, describe(error.faults)) from error
-    forget_secrets(os.environ)
+    forget_secrets()
     put_first_on_path(configuration.folder)
     return configuration
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import mmap
 import os
 
 from cairnq.pure.ids import new_worker_id
@@ -25,11 +23,11 @@ class Incarnation:
         self.fd = memory.create("cairnq-leases", LeaseTable.size_for(capacity))
         descriptors.add(self.fd)
         try:
-            self._memory = memory.attach(self.fd)
+            self._memory = memory.Mapping(self.fd)
         except OSError:
             self._close_fd()
             raise
-        self.table = LeaseTable(memoryview(self._memory), capacity)
+        self.table = LeaseTable(self._memory.view, capacity)
 
     @property
     def holds_nothing(self) -> bool:
@@ -37,8 +35,7 @@ class Incarnation:
 
     def hide_from_siblings(self) -> None:
         """After this worker's fork: children that are forked later do not inherit its memory."""
-        if hasattr(mmap, "MADV_DONTFORK"):
-            self._memory.madvise(mmap.MADV_DONTFORK)
+        self._memory.hide_from_children()
 
     def lend(self) -> tuple[Lend, int]:
         """The message that gives the keeper this table, and the descriptor that goes with it."""
@@ -48,8 +45,6 @@ class Incarnation:
         """Nothing of this worker is left to settle."""
         self._close_fd()
         self.table.close()
-        with contextlib.suppress(BufferError):  # somebody still reads a gauge; the memory goes with the last reader
-            self._memory.close()
 
     def _close_fd(self) -> None:
         self._descriptors.discard(self.fd)

@@ -60,6 +60,8 @@ _SENTENCES = {
     "database.checked": "schema {schema}, protocol {protocol_version}",
     "database.awaited": "{reason}; asking again for {timeout_s:g} s",
     "supervisor.running": "running: every worker is ready",
+    "supervisor.refused": "{reason}",
+    "supervisor.gave-up": "no worker can start; exit code {code}",
     "supervisor.stopped": "stopped, exit code {code}",
     "supervisor.threads": "{count} operating system threads before the fork ({likely}); a fork copies none of them",
     "worker.started": "worker {queue}/{slot} started (pid {pid})",

@@ -124,8 +124,8 @@ class _Keeper:
 
 
 def _attach(fd: int, capacity: int) -> LeaseTable:
-    """The table lives in the mapping; the descriptor is not needed any more."""
+    """The descriptor is not needed once the memory is mapped."""
     try:
-        return LeaseTable(memoryview(memory.attach(fd)), capacity)
+        return LeaseTable(memory.Mapping(fd).view, capacity)
     finally:
         os.close(fd)

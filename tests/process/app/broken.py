@@ -1,0 +1,3 @@
+"""An application that does not import."""
+
+raise RuntimeError("the license server said no")

@@ -1,0 +1,74 @@
+"""The application under test. Its handlers tell a socket of the test that they started and do what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from typing import Any
+
+import cairnq
+
+registry = cairnq.Registry()
+
+
+def _arrival(ctx: Any) -> bytes:
+    return f"{os.getpid()} {ctx.task_id} {ctx.attempt}\n".encode()
+
+
+@registry.task
+async def echo(ctx: cairnq.TaskContext, payload: Any) -> Any:
+    return payload
+
+
+@registry.task
+async def gated(ctx: cairnq.TaskContext, gate: str) -> str:
+    reader, writer = await asyncio.open_unix_connection(gate)
+    try:
+        writer.write(_arrival(ctx))
+        return (await reader.readline()).decode().strip()
+    finally:
+        writer.close()
+
+
+@registry.task
+def gated_plain(ctx: Any, gate: str) -> str:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(gate)
+        connection.sendall(_arrival(ctx))
+        return connection.makefile().readline().strip()
+
+
+@registry.task
+async def stubborn(ctx: cairnq.TaskContext, gate: str) -> str:
+    """Swallows its cancellation."""
+    reader, writer = await asyncio.open_unix_connection(gate)
+    writer.write(_arrival(ctx))
+    while True:
+        try:
+            return (await reader.readline()).decode().strip()
+        except asyncio.CancelledError:
+            continue
+
+
+@registry.task
+async def blocking(ctx: cairnq.TaskContext, payload: dict[str, Any]) -> str:
+    """Holds the event loop, as an async handler must not."""
+    time.sleep(payload["seconds"])  # noqa: ASYNC251
+    return "done"
+
+
+@registry.task
+async def poison(ctx: cairnq.TaskContext, payload: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@registry.task
+async def with_child(ctx: cairnq.TaskContext, gate: str) -> None:
+    """Starts a program of its own, which says its pid in the worker's stead and would outlive it."""
+    reader, writer = await asyncio.open_unix_connection(gate)
+    child = await asyncio.create_subprocess_exec("sleep", "600")  # sleep: the program's name
+    writer.write(f"{child.pid} {ctx.task_id} {ctx.attempt}\n".encode())
+    await reader.readline()
