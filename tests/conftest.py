@@ -15,7 +15,7 @@ from tests.support import binaries, hangs
 from tests.support.clock import ClockOfDatabase
 from tests.support.cluster import Cluster
 from tests.support.guarded import server_identity
-from tests.support.pooler import Pooler, find_pgbouncer
+from tests.support.pooler import Pooler, Route, find_pgbouncer
 from tests.support.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 ON_EVERY_SERVER = ("sql", "store", "worker")
-"""Folders whose tests run on each PostgreSQL there is; the others run on the newest."""
+"""Folders whose tests run on each PostgreSQL there is, and on the newest through PgBouncer too; others run on that."""
+
+DIRECT, POOLED = "direct", "pooled"
 
 LIMIT = pytest.StashKey[Any]()
 """The time limit of a test, as pytest-timeout settled it."""
@@ -47,11 +49,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     everywhere = any(metafunc.definition.path.is_relative_to(TESTS / folder) for folder in ON_EVERY_SERVER)
     if everywhere and "server" in metafunc.fixturenames:
-        found = binaries.find(metafunc.config.getoption("postgres"))
-        metafunc.parametrize("server", found, ids=lambda server: server.id, indirect=True, scope="session")
+        _parametrize_servers(metafunc)
     if (times := metafunc.config.getoption("repeat")) > 1:
         metafunc.fixturenames.append("repetition")
         metafunc.parametrize("repetition", range(times))
+
+
+def _parametrize_servers(metafunc: pytest.Metafunc) -> None:
+    found = binaries.find(metafunc.config.getoption("postgres"))
+    ids = [server.id for server in found]
+    if "way" not in metafunc.fixturenames:
+        metafunc.parametrize("server", found, ids=ids, indirect=True, scope="session")
+        return
+    ways = [*((server, DIRECT) for server in found), *((server, POOLED) for server in found[-1:])]
+    ids += [f"{server_id}-{POOLED}" for server_id in ids[-1:]]
+    metafunc.parametrize(("server", "way"), ways, ids=ids, indirect=True, scope="session")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -160,32 +172,41 @@ def empty_database(server: Cluster) -> Iterator[str]:
     server.drop_database(name)
 
 
+@pytest.fixture(scope="session")
+def way(request: pytest.FixtureRequest) -> str:
+    """`direct`, or `pooled`: through PgBouncer in transaction mode."""
+    return str(getattr(request, "param", DIRECT))
+
+
 @pytest.fixture
-async def store(request: pytest.FixtureRequest, database: str) -> AsyncIterator[PostgresStore]:
-    """A connected store on `database`; its connections follow `test_clock` where the test asks for that too."""
+def route(request: pytest.FixtureRequest, way: str, database: str) -> Route:
+    """How this test reaches `database`; its connections follow `test_clock` where the test asks for that too."""
+    if "test_clock" in request.fixturenames:  # only connections opened after the clock was made are moved by it
+        request.getfixturevalue("test_clock")
+    if way == DIRECT:
+        return Route(database)
+    pooler: Pooler = request.getfixturevalue("pooler")
+    return Route(pooler.dsn(database), {"listen_database": database})
+
+
+@pytest.fixture
+async def store(route: Route) -> AsyncIterator[PostgresStore]:
+    """A connected store on `database`."""
     from cairnq.store.postgres import PostgresStore
 
-    _start_clock_first(request)
-    store = PostgresStore(database)
+    store = PostgresStore(route.dsn, **route.options)
     await store.connect()
     yield store
     await store.close()
 
 
 @pytest.fixture
-async def client(request: pytest.FixtureRequest, database: str) -> AsyncIterator[CairnQ]:
+async def client(route: Route) -> AsyncIterator[CairnQ]:
     """A connected client on `database`."""
     from cairnq import CairnQ
 
-    _start_clock_first(request)
-    async with CairnQ.postgres(database) as client:
+    async with CairnQ.postgres(route.dsn, **route.options) as client:
         yield client
-
-
-def _start_clock_first(request: pytest.FixtureRequest) -> None:
-    """Only connections opened after the clock was made are moved by it."""
-    if "test_clock" in request.fixturenames:
-        request.getfixturevalue("test_clock")
 
 
 @pytest.fixture
