@@ -17,6 +17,9 @@ SELF_TEST_TIMEOUT_S = 2.0
 SELF_TEST_INTERVAL_S = 30.0
 """LISTEN can die without a word (a pooler accepts it and delivers nothing), so it is proved again this often."""
 
+HALF_MADE_S = 1.0
+"""How long a stop waits for a connection that is being made; past it nothing answers, and nothing is open yet."""
+
 RECONNECT_MIN_S = 0.5
 RECONNECT_MAX_S = 30.0
 
@@ -57,7 +60,7 @@ class Listener:
         pause = RECONNECT_MIN_S
         while True:
             try:
-                connection = await self._connect()
+                connection = await self._connected()
             except (psycopg.Error, OSError):
                 connection = None  # whoever runs statements reports the outage; here it only means: not delivering
             if connection is not None:
@@ -69,6 +72,18 @@ class Listener:
                     await connection.close()
             await asyncio.sleep(pause)
             pause = min(pause * 2, RECONNECT_MAX_S)
+
+    async def _connected(self) -> AsyncConnection[Any]:
+        """A new connection. One that a stop finds half-made is finished and closed: cancelled, it would stay open."""
+        connecting = asyncio.ensure_future(self._connect())
+        try:
+            await asyncio.wait({connecting})
+        except asyncio.CancelledError:
+            await asyncio.wait({connecting}, timeout=HALF_MADE_S)
+            if not connecting.cancel() and connecting.exception() is None:
+                await connecting.result().close()
+            raise
+        return connecting.result()
 
     async def _serve(self, connection: AsyncConnection[Any]) -> bool:
         """Deliver until the connection ends or a self-test fails; returns whether it ever proved itself."""

@@ -52,6 +52,10 @@ class SchemaMismatch(ConnectError):
     """The connection resolves to another schema than configured, or cairnq already lives elsewhere in this database."""
 
 
+class MigrationsPending(SchemaMismatch):
+    """The tables want migrations, and this connection was told not to apply any."""
+
+
 class ProtocolVersionMismatch(ConnectError):
     """The database speaks another major version of the protocol."""
 

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import NoReturn
 
+from cairnq_supervisor import commands as other_commands
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.settings import QueueChoice, parse_choice
 from cairnq_supervisor.system import signals
@@ -39,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of `cairnq`; returns the exit code."""
     signals.block()
     options = _parser().parse_args(arguments)
+    if other_commands.chosen(options):
+        signals.unblock()
+        return int(options.act(options))
     signals.end_at_once(lambda _number: os._exit(Exit.OK))
     # Only now, so that the other commands stay light and a signal during the imports is answered.
     from cairnq_supervisor.run import run
@@ -71,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--events-fd", type=int, metavar="N", help="write every event as a JSON line to descriptor N")
     run.add_argument("--log", choices=("text", "json"), help="how events look on standard error")
+    other_commands.add_to(commands)
     return parser
 
 

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 class Exit(IntEnum):
     OK = 0
+    FAILED = 1  # not found, or the task that was waited for failed
     USAGE = 64  # the command line
     UNAVAILABLE = 69  # no worker of the first generation could become ready
     SOFTWARE = 70  # a bug of ours, or a drain that could not release everything

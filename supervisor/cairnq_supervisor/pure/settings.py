@@ -104,7 +104,7 @@ def parse_choice(argument: str) -> QueueChoice:
 
 
 def combine(
-    layers: Sequence[Layer], choices: Sequence[QueueChoice], *, database: str, cores: int
+    layers: Sequence[Layer], choices: Sequence[QueueChoice], *, database: str, cores: int, needs_app: bool = True
 ) -> tuple[Settings | None, list[Fault]]:
     """The settings, or every fault of them. `cores` is what "auto" means on this host."""
     faults: list[Fault] = []
@@ -115,7 +115,9 @@ def combine(
         for name, values in _tables(layer, faults):
             queues.setdefault(name, {}).update(_checked(layer.origin, f"queues.{name}.", values, QUEUE_KEYS, faults))
     origin = layers[0].origin if layers else "command line"
-    if "app" not in top and not any(fault.key == "app" for fault in faults):
+    if not needs_app:
+        top.setdefault("app", "")
+    elif "app" not in top and not any(fault.key == "app" for fault in faults):
         faults.append(Fault(origin, "app", 'is missing; write app = "module:attribute", a cairnq.Registry'))
     chosen = _chosen(queues, choices, faults)
     built = tuple(_queue(name, values, top, cores, origin, faults) for name, values in chosen.items())

@@ -1,0 +1,111 @@
+"""The work of `cairnq check`: configuration, application and database, as the first start would meet them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+
+from cairnq.pure.errors import CairnQError, MigrationsPending
+from cairnq_supervisor.commands.answer import Answer
+from cairnq_supervisor.commands.reporting import configuration_faults, report
+from cairnq_supervisor.commands.serving import configured, exit_code, make_store
+from cairnq_supervisor.config import Configuration
+from cairnq_supervisor.pure.exits import Exit
+from cairnq_supervisor.pure.findings import Finding, fault, ok, skipped
+from cairnq_supervisor.pure.judging import connection_budget
+from cairnq_supervisor.pure.settings import ConfigurationError, Settings
+from cairnq_supervisor.roles.application import (
+    ApplicationError,
+    application_faults,
+    load_registry,
+    put_first_on_path,
+    registry_for,
+)
+from cairnq_supervisor.roles.survey import Survey, survey
+
+
+def check(options: argparse.Namespace) -> Answer:
+    """A finding for each thing looked at. Changes nothing."""
+    try:
+        configuration = configured(options, needs_app=True)
+    except ConfigurationError as error:
+        return report(configuration_faults(error))
+    return report([*_application(configuration), *asyncio.run(_database(configuration.settings))])
+
+
+def _application(configuration: Configuration) -> Iterator[Finding]:
+    """The import, and which handlers each queue's workers would run."""
+    settings = configuration.settings
+    yield ok("configuration", f"{configuration.origin}, {len(settings.queues)} queue(s)")
+    put_first_on_path(configuration.folder)
+    try:
+        registry = load_registry(settings.app)
+    except ApplicationError as error:
+        yield fault("application", str(error), code=Exit.CONFIG)
+        return
+    yield ok("application", f"{settings.app} imports, {len(registry.handlers)} handler(s)")
+    faults = application_faults(registry, settings, configuration.origin)
+    yield from (fault("application", str(each), code=Exit.CONFIG) for each in faults)
+    for queue in settings.queues if not faults else ():
+        names = ", ".join(sorted(registry_for(registry, queue).handlers))
+        yield ok("queue", f"{queue.name}: {queue.processes} process(es) of {queue.concurrency}, runs {names}")
+
+
+async def _database(settings: Settings) -> list[Finding]:
+    try:
+        found = await survey(settings)
+    except CairnQError as error:
+        return [fault("database", str(error), code=exit_code(error))]
+    return [_reached(found), await _schema(settings), *_rights(settings, found), _connections(settings, found)]
+
+
+def _reached(found: Survey) -> Finding:
+    version = f"{found.version // 10_000}.{found.version % 10_000}"
+    return ok("database", f"{found.database!r} as {found.role!r}, PostgreSQL {version}")
+
+
+async def _schema(settings: Settings) -> Finding:
+    """What the first start would find, by the check that it makes itself."""
+    store = make_store(settings, migrate=False)
+    try:
+        installation = await store.connect()
+    except MigrationsPending as pending:
+        if settings.migrate:
+            return ok("schema", "the first start makes or migrates the tables")
+        return fault("schema", str(pending), "run cairnq migrate", code=exit_code(pending))
+    except CairnQError as error:
+        return fault("schema", str(error), code=exit_code(error))
+    finally:
+        await store.close()
+    return ok("schema", f"{installation.schema!r} is current, protocol {installation.protocol_version}")
+
+
+def _rights(settings: Settings, found: Survey) -> Iterator[Finding]:
+    rights, role = found.rights, found.role
+    if rights.use is None and not rights.create_schema:
+        yield fault("rights", f"{role!r} may not create schema {found.schema!r}", "create it for it", code=Exit.CONFIG)
+    elif rights.use is False:
+        advice = f'grant usage on schema "{found.schema}" to "{role}"'
+        yield fault("rights", f"{role!r} may not use schema {found.schema!r}", advice, code=Exit.CONFIG)
+    elif rights.owns is None and rights.create is False:
+        says = f"{role!r} may not create tables in schema {found.schema!r}"
+        yield fault("rights", says, "run cairnq migrate as a role that may", code=Exit.CONFIG)
+    elif rights.missing:
+        advice = "grant them, and default privileges for tables to come"
+        yield fault("rights", f"{role!r} lacks {', '.join(rights.missing)}", advice, code=Exit.CONFIG)
+    elif rights.owns is False and settings.migrate:
+        yield ok("rights", f"{role!r} may do all but migrate; set migrate = false, and migrate as the owner")
+    else:
+        yield ok("rights", f"{role!r} may do all that is needed")
+
+
+def _connections(settings: Settings, found: Survey) -> Finding:
+    if found.pooled:
+        return skipped("connections", "a pooler stands before the database: its own limits hold")
+    return connection_budget(
+        workers=sum(queue.processes for queue in settings.queues),
+        most=found.most_connections,
+        reserved=found.reserved_connections,
+        used=found.open_connections,
+    )

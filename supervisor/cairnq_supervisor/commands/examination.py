@@ -1,0 +1,136 @@
+"""The work of `cairnq doctor`: the environment, the host's limits, the database and its notifications."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from importlib import metadata
+
+from cairnq.pure.errors import CairnQError
+from cairnq_supervisor.commands.answer import Answer
+from cairnq_supervisor.commands.reporting import configuration_faults, report
+from cairnq_supervisor.commands.serving import configured, exit_code, make_store
+from cairnq_supervisor.pure import judging, quantities
+from cairnq_supervisor.pure.exits import Exit
+from cairnq_supervisor.pure.findings import Finding, fault, ok, skipped, warning
+from cairnq_supervisor.pure.settings import ConfigurationError, Settings
+from cairnq_supervisor.roles.survey import Survey, survey
+from cairnq_supervisor.system import limits
+
+STOP_TIMEOUT = "CAIRNQ_STOP_TIMEOUT"
+"""How long the orchestrator waits from SIGTERM to SIGKILL: a container cannot ask, so the manifest says it."""
+
+_REST_OF_A_STOP_S = 5.0
+"""Seconds that a stop takes beside the drain: killing what remains, giving its tasks back, keeper and gateway."""
+
+_LISTEN_PATIENCE_S = 5.0
+_SAFE_STALENESS = "another SDK has migrated this database; it must speak protocol 1, which is checked at each start"
+
+
+def examine(options: argparse.Namespace) -> Answer:
+    """A finding for each thing looked at. The self-test of LISTEN sends one empty notification."""
+    try:
+        settings = configured(options).settings
+    except ConfigurationError as error:
+        return report([*_environment(), *configuration_faults(error)])
+    return report([*_environment(), *_host(settings), *asyncio.run(_database(settings))])
+
+
+def _environment() -> Iterator[Finding]:
+    """PyPI's `cairnq` is another SDK with our import name: whichever was installed last has overwritten the other."""
+    try:
+        other = metadata.version("cairnq")
+    except metadata.PackageNotFoundError:
+        yield ok("installation", "no other SDK shares this environment")
+    else:
+        advice = "give one of them a virtual environment of its own, and install the one that stays again"
+        yield fault("installation", f"PyPI's cairnq {other} is in this environment and has our import name", advice)
+
+
+def _host(settings: Settings) -> Iterator[Finding]:
+    processes = sum(queue.processes for queue in settings.queues) + 2
+    yield judging.descriptors(processes=processes, limit=limits.open_files())
+    ceiling = limits.processes()
+    used = 0 if ceiling is None else limits.threads_of_this_user()
+    yield judging.process_limit(processes=processes, limit=ceiling, used=used)
+    yield from _stop_timeouts(settings)
+
+
+def _stop_timeouts(settings: Settings) -> Iterator[Finding]:
+    known = [(unit, seconds) for unit, seconds in limits.stop_timeouts()]
+    if said := os.environ.get(STOP_TIMEOUT):
+        try:
+            known.append((STOP_TIMEOUT, quantities.duration(said)))
+        except ValueError as error:
+            yield fault("stop time-out", f"{STOP_TIMEOUT} is {said!r}; it must be {error}")
+    for unit, seconds in known:
+        yield judging.stop_timeout(unit=unit, stop_s=seconds, drain_s=settings.drain_timeout, rest_s=_REST_OF_A_STOP_S)
+    if not known:
+        yield skipped("stop time-out", f"no cairnq unit of systemd is loaded here, and {STOP_TIMEOUT} is not set")
+
+
+async def _database(settings: Settings) -> list[Finding]:
+    try:
+        found = await survey(settings)
+        host_ms = time.time() * 1000
+        return [
+            *_pooler(settings, found),
+            judging.clock(database_ms=found.clock_ms, host_ms=host_ms),
+            *_tables(found),
+            *(judging.snapshot(kind=each.kind, who=each.who, age_s=each.age_s) for each in found.holders),
+            await _notifications(settings),
+        ]
+    except CairnQError as error:
+        return [fault("database", str(error), code=exit_code(error))]
+
+
+def _pooler(settings: Settings, found: Survey) -> Iterator[Finding]:
+    if not found.pooled:
+        yield ok("pooler", "none stands before the database")
+    elif settings.listen_database is None:
+        advice = "set listen_database to a direct URL: beats and notifications need one, and then nothing is prepared"
+        yield fault("pooler", "a pooler stands before the database", advice)
+    else:
+        yield ok("pooler", "one stands before the database, and listen_database goes around it")
+
+
+def _tables(found: Survey) -> Iterator[Finding]:
+    table = found.table
+    if table is None:
+        says = f"no readable cairnq in schema {found.schema!r} of {found.database!r}"
+        yield fault("tables", says, "run cairnq check, then cairnq migrate", code=Exit.PROTOCOL)
+        return
+    if found.unknown:
+        yield warning("migrations", f"unknown here: {', '.join(found.unknown)}", _SAFE_STALENESS)
+    if table.wakes:
+        yield ok("trigger", "the wake-up trigger stands and fires")
+    else:
+        advice = "tasks are found by polling alone; run: alter table cairnq_tasks enable trigger cairnq_tasks_notify"
+        yield fault("trigger", "the wake-up trigger cairnq_tasks_notify is missing or disabled", advice)
+    yield judging.dead_rows(
+        live=table.live, dead=table.dead, vacuumed_ago_s=table.vacuumed_ago_s, autovacuum=table.autovacuum
+    )
+    yield judging.retention(configured=False, live=table.live, oldest_finished_s=table.oldest_finished_s)
+
+
+async def _notifications(settings: Settings) -> Finding:
+    """The keeper's own subscription and self-test, once from end to end."""
+    store, delivers = make_store(settings, migrate=False), asyncio.Event()
+    await store.connect()
+    try:
+        began = time.monotonic()
+        stop = await store.listen(["cairnq_queued"], lambda *_: None, lambda on: delivers.set() if on else None)
+        waiting = asyncio.ensure_future(delivers.wait())
+        await asyncio.wait({waiting}, timeout=_LISTEN_PATIENCE_S)
+        waiting.cancel()
+        took_ms = (time.monotonic() - began) * 1000
+        await stop()
+    finally:
+        await store.close()
+    if delivers.is_set():
+        return ok("notifications", f"LISTEN delivers (connect and self-test in {took_ms:.0f} ms)")
+    advice = "workers poll meanwhile; give listen_database a direct URL, past any transaction pooler"
+    return fault("notifications", f"LISTEN delivered nothing within {_LISTEN_PATIENCE_S:g} s", advice)

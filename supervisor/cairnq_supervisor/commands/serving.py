@@ -1,0 +1,112 @@
+"""From options to an answer: configuration, a client for one piece of work, and the exit code of each way to fail."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import os
+import sys
+from collections.abc import Awaitable, Callable
+
+from cairnq.client import CairnQ
+from cairnq.pure.errors import (
+    AlreadyExists,
+    CairnQError,
+    ConnectError,
+    DatabaseReadOnly,
+    DatabaseUnavailable,
+    InvalidArgument,
+    InvalidDsn,
+    ProtocolVersionMismatch,
+    QueueFull,
+    SchemaMismatch,
+    SerializationError,
+    TaskTimeout,
+)
+from cairnq.store.postgres import PostgresStore
+from cairnq_supervisor.commands.answer import Answer, Refusal, complain, say
+from cairnq_supervisor.config import Configuration, Flags, describe, forget_secrets, load
+from cairnq_supervisor.pure.exits import Exit
+from cairnq_supervisor.pure.printable import printable_lines
+from cairnq_supervisor.pure.settings import ConfigurationError, Settings
+
+Work = Callable[[CairnQ], Awaitable[Answer]]
+
+_CODES: tuple[tuple[type[CairnQError], int], ...] = (
+    # The first that fits: some are kinds of one another.
+    (InvalidDsn, Exit.CONFIG),
+    (InvalidArgument, Exit.USAGE),
+    (SerializationError, Exit.USAGE),
+    (AlreadyExists, Exit.FAILED),
+    (QueueFull, Exit.TEMPFAIL),
+    (TaskTimeout, Exit.TEMPFAIL),
+    (DatabaseUnavailable, Exit.TEMPFAIL),
+    (DatabaseReadOnly, Exit.TEMPFAIL),
+    (SchemaMismatch, Exit.PROTOCOL),
+    (ProtocolVersionMismatch, Exit.PROTOCOL),
+    (ConnectError, Exit.CONFIG),
+)
+
+_INTERRUPTED = 128 + 2
+
+
+def exit_code(error: CairnQError) -> int:
+    return next((code for kind, code in _CODES if isinstance(error, kind)), Exit.SOFTWARE)
+
+
+def with_client(options: argparse.Namespace, work: Work) -> int:
+    """Run `work` on a client of the configured database; returns the exit code."""
+
+    async def connected() -> Answer:
+        settings = configured(options).settings
+        async with CairnQ(make_store(settings, migrate=False)) as client:
+            return await work(client)
+
+    return answered(options, lambda: asyncio.run(connected()))
+
+
+def answered(options: argparse.Namespace, make: Callable[[], Answer]) -> int:
+    """Make the answer and print it. Every failure that has a name is one sentence and its exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        answer = make()
+        say(answer, as_json=options.json)
+        sys.stdout.flush()
+    except Refusal as refusal:
+        complain(str(refusal))
+        return refusal.code
+    except ConfigurationError as error:
+        sys.stderr.write(printable_lines(describe(error.faults)) + "\n")
+        return Exit.CONFIG
+    except CairnQError as error:
+        complain(str(error))
+        return exit_code(error)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) has what it wanted. Python would complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    return answer.code
+
+
+def configured(options: argparse.Namespace, *, needs_app: bool = False) -> Configuration:
+    """What the file, the environment and the flags say. Raises `ConfigurationError` with every fault."""
+    flags = Flags(config=options.config, database=options.database, schema=options.schema)
+    configuration = load(flags, os.environ, needs_app=needs_app)
+    forget_secrets()
+    return configuration
+
+
+def make_store(settings: Settings, *, migrate: bool) -> PostgresStore:
+    """For a short life: one connection, and a second one only where work goes on beside it."""
+    return PostgresStore(
+        settings.database,
+        schema=settings.schema,
+        min_size=0,
+        max_size=2,
+        listen_database=settings.listen_database,
+        migrate=migrate,
+    )

@@ -1,0 +1,104 @@
+"""What the numbers of a database and a host mean for an operator: thresholds, and what to do past them."""
+
+from __future__ import annotations
+
+from cairnq_supervisor.pure.exits import Exit
+from cairnq_supervisor.pure.findings import Finding, fault, ok, warning
+from cairnq_supervisor.pure.quantities import format_duration
+
+KEEPERS_CONNECTIONS = 2
+"""One for beats and settling, one that listens."""
+
+WORKERS_CONNECTIONS = 10
+"""The most that one worker process opens; at rest it has one."""
+
+DEAD_SHARE = 0.5
+DEAD_LEAST = 10_000
+"""Dead rows under this number cost nothing, whatever their share."""
+
+CLOCK_LEEWAY_S = 5.0
+DESCRIPTORS_FOR_EACH = 16
+"""Descriptors of a process at rest: standard streams, channel, memory, epoll, a connection or two."""
+
+RETENTION_DAYS = 30
+MANY_ROWS = 1_000_000
+
+
+def connection_budget(*, workers: int, most: int, reserved: int, used: int) -> Finding:
+    """Whether the workers of this host fit beside what is connected now."""
+    at_rest, at_most = workers + KEEPERS_CONNECTIONS, workers * WORKERS_CONNECTIONS + KEEPERS_CONNECTIONS
+    free = most - reserved - used
+    says = f"{at_rest} at rest, {at_most} at most, on this host; {free} of {most} are free"
+    if at_rest > free:
+        advice = "raise max_connections, lower processes, or put a pooler before the database (with listen_database)"
+        return fault("connections", says, advice, code=Exit.CONFIG)
+    if at_most > free:
+        return warning("connections", says, "under full load workers would wait for a connection")
+    return ok("connections", says)
+
+
+def dead_rows(*, live: int, dead: int, vacuumed_ago_s: int | None, autovacuum: bool) -> Finding:
+    last = "never vacuumed" if vacuumed_ago_s is None else f"vacuumed {format_duration(vacuumed_ago_s)} ago"
+    says = f"about {live:,} live and {dead:,} dead rows, {last}"
+    if not autovacuum:
+        return fault("vacuum", f"autovacuum is off for cairnq_tasks ({says})", "turn it on: claims slow down without")
+    if dead >= DEAD_LEAST and dead > DEAD_SHARE * max(live, 1):
+        return warning("vacuum", says, "see who holds back vacuum, or run: vacuum cairnq_tasks")
+    return ok("vacuum", says)
+
+
+def retention(*, configured: bool, live: int, oldest_finished_s: float | None) -> Finding:
+    if configured:
+        return ok("retention", "configured")
+    if oldest_finished_s is None:
+        return ok("retention", "none configured, and nothing has finished")
+    days = oldest_finished_s / 86_400
+    says = f"none configured; the oldest finished task ended {days:.0f} day(s) ago, about {live:,} rows"
+    if days > RETENTION_DAYS or live > MANY_ROWS:
+        advice = 'finished tasks pile up: write [retention] succeeded = "7d" in the configuration, or run cairnq purge'
+        return warning("retention", says, advice)
+    return ok("retention", says)
+
+
+def clock(*, database_ms: int, host_ms: float) -> Finding:
+    """The database's clock decides; this host's only dates its log lines."""
+    ahead = (host_ms - database_ms) / 1000
+    says = f"this host is {abs(ahead):.1f} s {'ahead of' if ahead > 0 else 'behind'} the database"
+    if abs(ahead) > CLOCK_LEEWAY_S:
+        return warning("clock", says, "set both by NTP: leases follow the database's clock, log lines this host's")
+    return ok("clock", says)
+
+
+def descriptors(*, processes: int, limit: int) -> Finding:
+    """`limit`: RLIMIT_NOFILE, which holds for each process; the supervisor has several for each child."""
+    needed = DESCRIPTORS_FOR_EACH + 4 * processes + WORKERS_CONNECTIONS
+    says = f"{limit} open files a process, {needed} needed by the supervisor of {processes} processes"
+    if limit < needed:
+        return fault("open files", says, "raise LimitNOFILE= or `ulimit -n`")
+    return ok("open files", says)
+
+
+def process_limit(*, processes: int, limit: int | None, used: int) -> Finding:
+    """`limit`: RLIMIT_NPROC of this user, None for none; threads count as processes."""
+    if limit is None:
+        return ok("processes", "no limit")
+    says = f"{used} of {limit} processes and threads of this user run; {processes} more at start"
+    if used + processes > limit:
+        return fault("processes", says, "raise LimitNPROC= or `ulimit -u`")
+    return ok("processes", says)
+
+
+def stop_timeout(*, unit: str, stop_s: float | None, drain_s: float, rest_s: float) -> Finding:
+    """`stop_s` None: for ever. `rest_s`: what a stop takes beside the drain."""
+    if stop_s is None:
+        return ok("stop time-out", f"{unit} never gives up")
+    says = f"{unit} kills after {format_duration(stop_s)}, a drain takes up to {format_duration(drain_s)}"
+    if stop_s < drain_s + rest_s:
+        least = format_duration(drain_s + rest_s)
+        return fault("stop time-out", says, f"raise TimeoutStopSec= to {least} or more, or lower drain_timeout")
+    return ok("stop time-out", says)
+
+
+def snapshot(*, kind: str, who: str, age_s: int | None) -> Finding:
+    age = "" if age_s is None else f", {format_duration(age_s)} old"
+    return warning("old snapshot", f"{kind} {who}{age} holds back vacuum", "end it if nobody needs it")

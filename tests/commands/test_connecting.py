@@ -1,0 +1,114 @@
+"""Where the database comes from, and the exit code of each way in which it cannot be used."""
+
+from __future__ import annotations
+
+import json
+import socket
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from tests.support.cluster import at_port, name_of
+
+
+def test_without_any_database_the_message_names_the_variable(bare):
+    said = bare("list")
+    assert said.code == 78
+    assert "CAIRNQ_DSN" in said.err
+
+
+@pytest.mark.parametrize("place", ["file", "dsn_file", "credential", "DATABASE_URL", "flag"])
+def test_the_database_comes_from_each_place_that_run_takes_it_from(bare, nowhere, database, monkeypatch, place):
+    arguments = []
+    if place == "file":
+        (nowhere / "cairnq.toml").write_text(f"database = {json.dumps(database)}\n")
+    elif place == "dsn_file":
+        (nowhere / "secret").write_text(database + "\n")
+        (nowhere / "cairnq.toml").write_text('dsn_file = "secret"\n')
+    elif place == "credential":
+        (nowhere / "dsn").write_text(database + "\n")
+        monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(nowhere))
+    elif place == "DATABASE_URL":
+        monkeypatch.setenv("DATABASE_URL", database)
+    else:
+        arguments = ["--database", database]
+    said = bare("submit", "a", *arguments)
+    assert said.code == 0, said.err
+
+
+def test_a_password_on_the_command_line_is_refused_and_not_repeated(bare):
+    said = bare("list", "--database", "postgresql://me:hunter2@127.0.0.1/x")
+    assert said.code == 78
+    assert "`ps`" in said.err
+    assert "hunter2" not in said.err + said.out
+
+
+def test_a_faulty_configuration_names_every_fault(bare, nowhere):
+    (nowhere / "cairnq.toml").write_text('databse = "x"\nlease = 5\n')
+    said = bare("list")
+    assert said.code == 78
+    assert "database" in said.err
+    assert "lease" in said.err
+
+
+def test_a_server_that_does_not_answer_is_75(bare, monkeypatch, database):
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: refused
+        monkeypatch.setenv("CAIRNQ_DSN", at_port(database, taken.getsockname()[1]))
+        said = bare("stats")
+    assert said.code == 75
+    assert "refused" in said.err
+
+
+def test_a_database_that_is_not_there_is_78(bare, monkeypatch, database):
+    monkeypatch.setenv("CAIRNQ_DSN", database + "_not")
+    said = bare("stats")
+    assert said.code == 78
+    assert "does not exist" in said.err
+
+
+def test_tables_that_are_not_there_are_76_and_nothing_is_made(bare, monkeypatch, empty_database):
+    monkeypatch.setenv("CAIRNQ_DSN", empty_database)
+    said = bare("submit", "a")
+    assert said.code == 76
+    assert "migrat" in said.err
+    assert tables(empty_database) == 0
+
+
+def test_migrate_makes_them_once(bare, monkeypatch, empty_database):
+    monkeypatch.setenv("CAIRNQ_DSN", empty_database)
+    first = json.loads(bare("migrate", "--schema", "Tasks", "--json").out)
+    assert first["schema"] == "Tasks"
+    assert first["applied"]
+    monkeypatch.setenv("CAIRNQ_DSN", empty_database)
+    second = bare("migrate", "--schema", "Tasks")
+    assert second.out == "schema Tasks speaks protocol 1: nothing to do\n"
+    monkeypatch.setenv("CAIRNQ_DSN", empty_database)
+    assert bare("submit", "a", "--schema", "Tasks").code == 0
+
+
+def test_a_second_installation_beside_the_first_is_76(bare, monkeypatch, server, empty_database):
+    monkeypatch.setenv("CAIRNQ_DSN", empty_database)
+    assert bare("migrate", "--schema", "elsewhere").code == 0
+    monkeypatch.setenv("CAIRNQ_DSN", empty_database)
+    said = bare("submit", "a")
+    assert said.code == 76
+    assert "'elsewhere'" in said.err
+
+
+def test_a_role_without_rights_is_78(bare, monkeypatch, server, database):
+    role = f"reader_{name_of(database)}"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f'create role "{role}" login')
+    monkeypatch.setenv("CAIRNQ_DSN", database.replace("postgres@", f"{role}@"))
+    said = bare("stats")
+    assert said.code == 78
+    assert "right" in said.err
+
+
+def tables(dsn: str) -> int:
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute("select count(*) from pg_tables where tablename like 'cairnq%'").fetchone()
+    assert row is not None
+    return int(row[0])
