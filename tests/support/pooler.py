@@ -12,6 +12,9 @@ from typing import Any
 from tests.support.cluster import at_port, free_port, storage
 from tests.support.guarded import Guarded, Identity
 
+SESSIONS = 4
+"""How many server sessions the pooler spreads the transactions of one database over."""
+
 _CONFIGURATION = """\
 [databases]
 * = host=127.0.0.1 port={server_port}
@@ -24,7 +27,7 @@ auth_type = trust
 auth_file = {folder}/users
 admin_users = postgres
 pool_mode = transaction
-default_pool_size = 4
+default_pool_size = {sessions}
 max_client_conn = 200
 """
 
@@ -43,13 +46,15 @@ def find_pgbouncer() -> str | None:
 
 
 class Pooler:
-    """Hands each transaction to any of 4 sessions of its own: what a client left in one is gone, or another's."""
+    """Hands each transaction to any of its `SESSIONS`: what a client left in one is gone, or another client's."""
 
     def __init__(self, program: str, server_port: int, identity: Identity) -> None:
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="cairnq-pooler-", dir=storage()))
         configuration = self.folder / "pgbouncer.ini"
-        configuration.write_text(_CONFIGURATION.format(server_port=server_port, port=self.port, folder=self.folder))
+        configuration.write_text(
+            _CONFIGURATION.format(server_port=server_port, port=self.port, folder=self.folder, sessions=SESSIONS)
+        )
         (self.folder / "users").write_text('"postgres" ""\n')
         identity.own(self.folder)
         self._server = Guarded(
