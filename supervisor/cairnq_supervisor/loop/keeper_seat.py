@@ -142,4 +142,5 @@ class KeeperSeat(Seat):
         duty = self.duties.pop(worker_id, None)
         if duty is not None:
             duty.incarnation.close()
+            self.house.emit("worker.forgotten", **duty.identity)
             self._review()

@@ -51,6 +51,7 @@ _LEVELS = {
     "keeper.listen-lost": Level.WARNING,
     "lease.lost": Level.WARNING,
     "lease.beat": Level.DEBUG,
+    "worker.forgotten": Level.DEBUG,
     "events.dropped": Level.WARNING,
 }
 

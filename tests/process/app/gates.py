@@ -66,6 +66,14 @@ async def poison(ctx: cairnq.TaskContext, payload: Any) -> None:
 
 
 @registry.task
+async def until_canceled(ctx: cairnq.TaskContext, gate: str) -> None:
+    _, writer = await asyncio.open_unix_connection(gate)
+    writer.write(_arrival(ctx))
+    while not await ctx.canceled():  # noqa: ASYNC110 - there is no event for it
+        await asyncio.sleep(0.01)  # sleep: a handler that looks now and then, as real ones do
+
+
+@registry.task
 async def with_child(ctx: cairnq.TaskContext, gate: str) -> None:
     """Starts a program of its own, which says its pid in the worker's stead and would outlive it."""
     reader, writer = await asyncio.open_unix_connection(gate)
