@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from cairnq_supervisor.pure import dsn, quantities
+from cairnq_supervisor.pure.keys import KEYS
 from cairnq_supervisor.pure.settings import Layer, QueueChoice, QueueSettings, combine, parse_choice
 
 APP = "shop.tasks:registry"
@@ -179,3 +184,14 @@ def test_a_password_is_found_and_taken_out(text, safe):
 def test_no_password_is_no_password(text):
     assert not dsn.has_password(text)
     assert dsn.without_password(text) == text
+
+
+def test_the_example_file_is_valid_and_shows_every_key():
+    text = (Path(__file__).parents[2] / "cairnq.example.toml").read_text()
+    everything = re.sub(r"(?m)^# (?=[a-z_]+ = |\[)", "", text)
+    accepted(tomllib.loads(text))
+    shown = tomllib.loads(everything)
+    keys = {*shown, *(key for queue in shown["queues"].values() for key in queue)}
+    assert keys - {"queues"} == set(KEYS)
+    plain = accepted(tomllib.loads(text)).queues[0]
+    assert plain == QueueSettings("default", processes=2, concurrency=16)
