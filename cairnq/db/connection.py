@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
 from psycopg.rows import dict_row, tuple_row
 
 from cairnq.db.session import Row
@@ -26,18 +26,27 @@ _TCP_DEFAULTS: dict[str, Any] = {
 }
 
 
-def parse_dsn(dsn: str) -> dict[str, Any]:
+def parse_dsn(dsn: str, what: str = "the database URL") -> dict[str, Any]:
     """The DSN's settings, completed with ours. Raises `InvalidDsn`, which repeats nothing that may be a password."""
+    shape = "it should look like postgresql://user@host:5432/name"
+    if "\x00" in dsn or not dsn.strip():
+        raise InvalidDsn(f"{what} is empty or holds a NUL character; {shape}")
     try:
         given = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError as error:
-        reason = re.sub(r'"[^"]*"', '"..."', str(error).strip())
+        timeout_from_conninfo(given)
+    except (psycopg.ProgrammingError, UnicodeEncodeError) as error:
+        reason = re.sub(r"""(["']).*\1""", '"..."', str(error).strip())
+        raise InvalidDsn(f"{what} does not parse ({reason}); {shape}") from None
+    if "@" in str(given.get("host", "")) or not all(map(_is_port, str(given.get("port", "")).split(","))):
         raise InvalidDsn(
-            f"the database URL does not parse ({reason}); it should look like postgresql://user@host:5432/name"
-        ) from None
-    if not dsn.strip():
-        raise InvalidDsn("the database URL is empty; it should look like postgresql://user@host:5432/name")
+            f"{what} has no valid host and port; {shape}, "
+            "and in a password @ is written %40, / is %2F, : is %3A, # is %23, ? is %3F, % is %25"
+        )
     return _TCP_DEFAULTS | given
+
+
+def _is_port(text: str) -> bool:
+    return not text or (text.isascii() and text.isdigit() and 0 < int(text) < 65_536)
 
 
 class PsycopgSession:

@@ -30,8 +30,9 @@ class PsycopgExecutor:
 
     dialect = "postgres"
 
-    def __init__(self, dsn: str, *, min_size: int, max_size: int, pooled: bool) -> None:
-        self._settings = parse_dsn(dsn)
+    def __init__(self, dsn: str, *, min_size: int, max_size: int, pooled: bool, what: str = "the database URL") -> None:
+        """`what` names the DSN in a refusal."""
+        self._settings = parse_dsn(dsn, what)
         self._min_size = min_size
         self._max_size = max_size
         self._pooled = pooled

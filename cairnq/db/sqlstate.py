@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 import psycopg
@@ -27,16 +28,25 @@ class Fault(StrEnum):
 
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _RETRY = frozenset({"40001", "40P01", "55P03", "57014"})
-_GONE = frozenset({"25P03", "25P04", "53300", "57P01", "57P02", "57P03", "57P05", "58030"})
-_CONFIGURATION = frozenset({"25006", "3D000", "3F000", "42501", "42P01", "28000", "28P01"})
+_GONE = frozenset({"25P03", "25P04", "40003", "57P01", "57P02", "57P03", "57P05", "58030"})
+_GONE_CLASSES = frozenset({"08", "53"})  # 53: disk, memory or connections used up, which passes as an outage does
+_CONFIGURATION = frozenset({"25006", "3D000", "3F000", "42501", "42939", "42P01", "28000", "28P01"})
 _DATA_CLASSES = frozenset({"22", "23", "54"})
+_PREPARED_ELSEWHERE = frozenset({"26000", "42P05"})
 
-_CONNECT_REFUSALS = ("password authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied")
+_CONNECT_REFUSALS = re.compile(
+    "authentication failed|no password supplied|does not exist|no pg_hba.conf entry|not permitted to log in"
+    "|permission denied for database|does not support SSL|authentication method requirement|channel binding required"
+    "|invalid .* value|invalid value for|invalid port number|unrecognized configuration parameter"
+    "|unsupported startup parameter|definition of service"
+)
 """Of a failed connection attempt libpq tells the message alone (no SQLSTATE); these are no outage."""
 
 
 def sqlstate_of(error: BaseException) -> str | None:
-    """Of psycopg's errors and of other drivers' (asyncpg names the attribute the same)."""
+    """Of psycopg's errors, of other drivers' (asyncpg names it the same), and of ours that stand for them."""
+    if isinstance(error, CairnQError) and error.__cause__ is not None:
+        return sqlstate_of(error.__cause__)
     state = getattr(error, "sqlstate", None)
     return state if isinstance(state, str) else None
 
@@ -49,14 +59,14 @@ def classify(error: BaseException) -> Fault:
         return Fault.GONE
     if isinstance(error, ConnectError):
         return Fault.CONFIGURATION
-    if isinstance(error, psycopg.OperationalError) and any(text in str(error) for text in _CONNECT_REFUSALS):
+    if isinstance(error, psycopg.OperationalError) and _CONNECT_REFUSALS.search(str(error)):
         return Fault.CONFIGURATION
     if isinstance(
         error,
         (psycopg.OperationalError, psycopg.InterfaceError, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed, OSError),
     ):
         return Fault.GONE
-    if isinstance(error, psycopg.DataError):  # raised by psycopg itself, before anything was sent
+    if isinstance(error, (psycopg.DataError, UnicodeEncodeError)):  # raised by psycopg, before anything was sent
         return Fault.DATA
     return Fault.BUG
 
@@ -64,9 +74,9 @@ def classify(error: BaseException) -> Fault:
 def _classify_state(state: str) -> Fault:
     if state in _RETRY:
         return Fault.RETRY
-    if state in _GONE or state.startswith("08"):
+    if state in _GONE or state[:2] in _GONE_CLASSES:
         return Fault.GONE
-    if state in _CONFIGURATION:
+    if state in _CONFIGURATION or state in _PREPARED_ELSEWHERE:
         return Fault.CONFIGURATION
     if state[:2] in _DATA_CLASSES:
         return Fault.DATA
@@ -81,8 +91,13 @@ def translate(error: BaseException) -> BaseException:
     message = str(error).strip()
     if sqlstate_of(error) == "25006":
         return DatabaseReadOnly(f"the database is in recovery or read-only: {message}")
-    if sqlstate_of(error) == "42501":
+    if sqlstate_of(error) == "42501" or "permission denied for database" in message:
         return PermissionDenied(f"the role lacks a right: {message}")
+    if sqlstate_of(error) in _PREPARED_ELSEWHERE:
+        return ConnectError(
+            f"a prepared statement is not where it was made ({message}): the database URL seems to go through a "
+            "transaction pooler; say so with listen_database="
+        )
     if fault is Fault.GONE:
         return DatabaseUnavailable(f"the database cannot be reached: {message}")
     if fault is Fault.CONFIGURATION:

@@ -19,9 +19,11 @@ from typing import Any
 _CONDITION = re.compile(r"--\s*(if|unless) (\w+)\s*$")
 _COMMENT = re.compile(r"--.*$", re.MULTILINE)
 _FRAGMENT = re.compile(r"@(\w+)")
-_LITERAL = re.compile(r"\^(\w+)")
-_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
-_TABLE = re.compile(r"(?<!['\w.])(cairnq_(?:tasks|task_keys|meta|migrations))\b(?!')")
+_PLACE = re.compile(
+    r"(?<!['\w.])(?P<table>cairnq_(?:tasks|task_keys|meta|migrations))\b(?!')"
+    r"|\^(?P<literal>\w+)"
+    r"|(?<!:):(?P<parameter>[a-z_]+)"
+)
 
 
 def quote_identifier(name: str) -> str:
@@ -91,16 +93,20 @@ class Statements:
                 lines.append(line)
         text = _COMMENT.sub("", "\n".join(lines))
         text = _FRAGMENT.sub(lambda match: _fragment(self._dialect, match.group(1)), text)
-        text = _TABLE.sub(lambda match: self._prefix + match.group(1), text)
-        text = _LITERAL.sub(lambda match: literals[match.group(1)], text)
         parameters: list[str] = []
 
-        def place(match: re.Match[str]) -> str:
-            if match.group(1) not in parameters:
-                parameters.append(match.group(1))
-            return f"${parameters.index(match.group(1)) + 1}"
+        def fill(place: re.Match[str]) -> str:
+            """One pass for all three, so that what was written in is not taken for a place itself."""
+            if table := place["table"]:
+                return self._prefix + table
+            if literal := place["literal"]:
+                return literals[literal]
+            name = place["parameter"]
+            if name not in parameters:
+                parameters.append(name)
+            return f"${parameters.index(name) + 1}"
 
-        text = _PARAMETER.sub(place, text)
+        text = _PLACE.sub(fill, text)
         return Statement(
             name, "\n".join(line.rstrip() for line in text.splitlines() if line.strip()), tuple(parameters)
         )

@@ -75,9 +75,9 @@ def status(value: Any) -> TaskStatus | None:
 
 
 def terminal_status(value: Any) -> TaskStatus | None:
-    if value is not None and value not in TERMINAL_STATUSES:
-        known = ", ".join(sorted(TERMINAL_STATUSES))
-        raise InvalidArgument(f"only finished tasks can be purged: status {value!r} is not one of {known}")
+    known = sorted(TERMINAL_STATUSES)
+    if value is not None and value not in known:
+        raise InvalidArgument(f"only finished tasks can be purged: status {value!r} is not one of {', '.join(known)}")
     return cast("TaskStatus | None", value)
 
 

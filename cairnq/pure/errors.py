@@ -6,7 +6,15 @@ from typing import Any
 
 
 class CairnQError(Exception):
-    """The root of all errors of this package."""
+    """The root of all errors of this package. They survive pickling, as a process pool does to what a call raised."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args), self.__dict__
+
+
+def _restored(kind: type[CairnQError], args: tuple[Any, ...]) -> CairnQError:
+    """Without `__init__`, which takes other arguments than the message it makes of them."""
+    return kind.__new__(kind, *args)
 
 
 class InvalidArgument(CairnQError, ValueError):
@@ -115,7 +123,7 @@ class TaskFailed(CairnQError):
         self.message = envelope.get("message")
         self.retryable = envelope.get("retryable")
         self.details = envelope.get("details")
-        super().__init__(f"{self.code or 'failed'}: {self.message or error!r}")
+        super().__init__(f"{self.code or 'failed'}: {self.message or repr(error)}")
 
 
 class TaskCanceled(CairnQError):

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from cairnq.pure import deepjson
 from cairnq.pure.errors import SerializationError
 
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -24,7 +25,7 @@ def encode(value: Any, what: str = "value") -> str:
         _refuse_odd_keys(value, what)
         text = _encoder.encode(value)
     except RecursionError as error:
-        raise SerializationError(f"{what} is nested too deeply for JSON") from error
+        raise SerializationError(f"{what} is nested too deeply for JSON, or holds itself") from error
     except (TypeError, ValueError) as error:
         raise SerializationError(f"{what} is not JSON: {error}") from error
     if "\\u0000" in text and _NUL.search(text):
@@ -40,8 +41,15 @@ def encode(value: Any, what: str = "value") -> str:
 
 
 def decode(text: str | None) -> Any:
-    """The value of a JSON text; None for SQL's null."""
-    return None if text is None else json.loads(text)
+    """The value of a JSON text that the database holds; None for SQL's null."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except (RecursionError, ValueError):  # nested, or an integer written, beyond the interpreter's limits
+        return deepjson.loads(text)
 
 
 def size_of(text: str) -> int:

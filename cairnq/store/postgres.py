@@ -62,7 +62,9 @@ class PostgresStore(Submitting, Claiming, Settling, Changing, Reading):
             own = PsycopgExecutor(source, min_size=min_size, max_size=max_size, pooled=pooled)
             self._listen_executor = own
             if listen_database is not None:
-                self._listen_executor = PsycopgExecutor(listen_database, min_size=0, max_size=1, pooled=False)
+                self._listen_executor = PsycopgExecutor(
+                    listen_database, min_size=0, max_size=1, pooled=False, what="listen_database"
+                )
             super().__init__(own, installation)
         elif isinstance(source, PgExecutor):
             super().__init__(ForeignExecutor(source), installation)
