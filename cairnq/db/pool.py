@@ -48,7 +48,11 @@ class PsycopgExecutor:
     async def connect(self) -> AsyncConnection[Any]:
         """A connection outside the pool: for checks that fail with the server's own words, and for LISTEN."""
         connection = await AsyncConnection.connect(make_conninfo(**self._settings), autocommit=True)
-        await self._configure(connection)
+        try:
+            await self._configure(connection)
+        except BaseException:
+            await connection.close()
+            raise
         return connection
 
     @asynccontextmanager
