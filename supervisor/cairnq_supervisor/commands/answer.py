@@ -76,10 +76,10 @@ def _paint(blocks: Sequence[Block], limit: int | None) -> bool:
     if limit is None or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     try:
-        from cairnq_supervisor.commands import painting
+        from cairnq_supervisor.commands.painting import paint
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "rich":
             raise
         return False
-    painting.paint(blocks, limit)
+    paint(blocks, limit)
     return True

@@ -12,15 +12,15 @@ def add(commands: Commands) -> None:
         commands,
         "check",
         _act,
-        does="Check a deploy before it happens. Configuration, application and database, a line for each fault and each "
-        "thing in order; nothing is changed. The exit code is that of the first fault.",
+        does="Check a deploy before it happens. Configuration, application and database: a line for each thing in "
+        "order and for each fault. Nothing is changed. The exit code is that of the first fault.",
         example="  cairnq check -c cairnq.toml\n  cairnq check --json | jq '.[] | select(.verdict == \"fault\")'\n",
     )
     database_options(parser)
 
 
 def _act(options: argparse.Namespace) -> int:
-    from cairnq_supervisor.commands import before_deploy
+    from cairnq_supervisor.commands.before_deploy import check
     from cairnq_supervisor.commands.serving import answered
 
-    return answered(options, lambda: before_deploy.check(options))
+    return answered(options, lambda: check(options))

@@ -12,15 +12,15 @@ def add(commands: Commands) -> None:
         commands,
         "doctor",
         _act,
-        does="Examine a running system. Database, notifications, vacuum, limits and time-outs, a line for each with what "
-        "to do. The exit code is that of the first fault.",
+        does="Examine a running system. Database, notifications, vacuum, limits and time-outs: a line for each, with "
+        "what to do. The exit code is that of the first fault.",
         example="  cairnq doctor -c /etc/cairnq/shop.toml\n  kubectl exec deploy/cairnq -- cairnq doctor --json\n",
     )
     database_options(parser)
 
 
 def _act(options: argparse.Namespace) -> int:
-    from cairnq_supervisor.commands import examination
+    from cairnq_supervisor.commands.examination import examine
     from cairnq_supervisor.commands.serving import answered
 
-    return answered(options, lambda: examination.examine(options))
+    return answered(options, lambda: examine(options))

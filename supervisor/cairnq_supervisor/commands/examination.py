@@ -60,15 +60,16 @@ def _host(settings: Settings) -> Iterator[Finding]:
 
 
 def _stop_timeouts(settings: Settings) -> Iterator[Finding]:
-    known = [(unit, seconds) for unit, seconds in limits.stop_timeouts()]
-    if said := os.environ.get(STOP_TIMEOUT):
+    known: list[tuple[str, float | None]] = [*limits.stop_timeouts()]
+    said = os.environ.get(STOP_TIMEOUT)
+    if said:
         try:
             known.append((STOP_TIMEOUT, quantities.duration(said)))
         except ValueError as error:
             yield fault("stop time-out", f"{STOP_TIMEOUT} is {said!r}; it must be {error}")
     for unit, seconds in known:
         yield judging.stop_timeout(unit=unit, stop_s=seconds, drain_s=settings.drain_timeout, rest_s=_REST_OF_A_STOP_S)
-    if not known:
+    if not known and not said:
         yield skipped("stop time-out", f"no cairnq unit of systemd is loaded here, and {STOP_TIMEOUT} is not set")
 
 
@@ -81,7 +82,7 @@ async def _database(settings: Settings) -> list[Finding]:
             judging.clock(database_ms=found.clock_ms, host_ms=host_ms),
             *_tables(found),
             *(judging.snapshot(kind=each.kind, who=each.who, age_s=each.age_s) for each in found.holders),
-            await _notifications(settings),
+            *([await _notifications(settings)] if found.table is not None else []),
         ]
     except CairnQError as error:
         return [fault("database", str(error), code=exit_code(error))]
@@ -119,8 +120,8 @@ def _tables(found: Survey) -> Iterator[Finding]:
 async def _notifications(settings: Settings) -> Finding:
     """The keeper's own subscription and self-test, once from end to end."""
     store, delivers = make_store(settings, migrate=False), asyncio.Event()
-    await store.connect()
     try:
+        await store.connect()
         began = time.monotonic()
         stop = await store.listen(["cairnq_queued"], lambda *_: None, lambda on: delivers.set() if on else None)
         waiting = asyncio.ensure_future(delivers.wait())
@@ -128,6 +129,8 @@ async def _notifications(settings: Settings) -> Finding:
         waiting.cancel()
         took_ms = (time.monotonic() - began) * 1000
         await stop()
+    except CairnQError as error:
+        return fault("notifications", str(error), code=exit_code(error))
     finally:
         await store.close()
     if delivers.is_set():

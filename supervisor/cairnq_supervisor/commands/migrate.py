@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from typing import TYPE_CHECKING
 
 from cairnq_supervisor.commands.shape import Commands, command, database_options
@@ -24,6 +23,8 @@ def add(commands: Commands) -> None:
 
 
 def _act(options: argparse.Namespace) -> int:
+    import asyncio
+
     from cairnq_supervisor.commands.serving import answered
 
     return answered(options, lambda: asyncio.run(_migrate(options)))

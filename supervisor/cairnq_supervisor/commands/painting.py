@@ -41,7 +41,7 @@ def paint(blocks: Sequence[Block], limit: int) -> None:
 
 def _painted(table: Table, limit: int) -> RichTable:
     fitted = tabular.fit(table, limit, gap=2)
-    painted = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="bold")
+    painted = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for column, width in zip(fitted.columns, fitted.widths, strict=True):
         painted.add_column(
             Text(column.title), justify="right" if column.right else "left", width=width, no_wrap=True, overflow="crop"

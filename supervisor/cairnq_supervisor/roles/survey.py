@@ -13,8 +13,8 @@ from cairnq.db.pool import PsycopgExecutor
 from cairnq.db.sqlstate import translate
 from cairnq.db.statements import Statements
 from cairnq.pure.errors import CairnQError
+from cairnq.store.installing import LEDGER_PREFIX, OTHER_SDKS_LEDGER
 from cairnq.store.runner import BoundSession
-from cairnq.store.schema import LEDGER_PREFIX, OTHER_SDKS_LEDGER
 from cairnq_supervisor.pure.settings import Settings
 
 _OLD_SNAPSHOT_S = 300
@@ -132,8 +132,8 @@ class _Binder:
 
 @asynccontextmanager
 async def _session(settings: Settings) -> AsyncIterator[tuple[psycopg.AsyncConnection[object], _Binder]]:
-    pooled = settings.listen_database is not None
-    executor = PsycopgExecutor(settings.database, min_size=0, max_size=1, pooled=pooled)
+    # Nothing is prepared, so that a pooler in the way is a finding and not a failure.
+    executor = PsycopgExecutor(settings.database, min_size=0, max_size=1, pooled=True)
     try:
         connection = await executor.connect()
         try:

@@ -1,0 +1,130 @@
+"""`cairnq check` before a deploy: every fault on a line, the exit code of the first, and nothing changed."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import psycopg
+import pytest
+
+from cairnq_supervisor.pure.findings import Verdict
+from tests.support.cluster import name_of
+
+APP = """
+from cairnq import Registry
+
+registry = Registry(resources={"gpu": 1})
+
+@registry.task
+async def resize(ctx, payload): ...
+
+@registry.task("send_mail")
+async def send(ctx, payload): ...
+"""
+
+
+@pytest.fixture
+def project(nowhere, monkeypatch):
+    """A folder with an application and a configuration that fit together."""
+    (nowhere / "shop_tasks.py").write_text(APP)
+    write(nowhere, 'app = "shop_tasks:registry"\n[queues.mail]\nhandlers = ["send_mail"]\n[queues.default]\n')
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield nowhere
+    sys.modules.pop("shop_tasks", None)
+
+
+def write(folder, text):
+    (folder / "cairnq.toml").write_text(text)
+
+
+def verdicts(said):
+    return {finding["topic"]: finding["verdict"] for finding in json.loads(said.out)}
+
+
+def test_a_deploy_that_would_go_well_is_all_ok(project, cairnq):
+    said = cairnq("check", "--json")
+    assert said.code == 0, said.out
+    assert set(verdicts(said).values()) == {Verdict.OK}
+    lines = cairnq("check").out.splitlines()
+    assert any("mail: 1 process(es) of 10, runs send_mail" in line for line in lines)
+    assert any("default: 1 process(es) of 10, runs resize, send_mail" in line for line in lines)
+    assert lines[-1] == f"{len(lines) - 1} ok"
+
+
+def test_every_fault_of_the_configuration_has_its_line(project, cairnq):
+    write(project, 'app = "nothing"\nlease = 5\n[queues.mail]\nprocesses = 0\n')
+    said = cairnq("check")
+    assert said.code == 78
+    assert len([line for line in said.out.splitlines() if line.startswith("fault")]) == 3
+
+
+@pytest.mark.parametrize(
+    ("app", "says"),
+    [
+        ("shop_tasks:registri", "has no 'registri'"),
+        ("shop_task:registry", "No module named 'shop_task'"),
+        ("shop_tasks:APP", "has no 'APP'"),
+    ],
+)
+def test_an_application_that_does_not_import_is_78_and_the_database_is_still_looked_at(project, cairnq, app, says):
+    write(project, f'app = "{app}"\n')
+    said = cairnq("check")
+    assert said.code == 78
+    assert says in said.out
+    assert "ok       database" in said.out
+
+
+def test_a_handler_that_nobody_registered_is_78(project, cairnq):
+    write(project, 'app = "shop_tasks:registry"\n[queues.mail]\nhandlers = ["send_male"]\n')
+    said = cairnq("check")
+    assert said.code == 78
+    assert "'send_male', which is not registered" in said.out
+
+
+def test_an_empty_database_is_fine_where_the_first_start_may_make_the_tables(
+    project, bare, empty_database, monkeypatch
+):
+    monkeypatch.setenv("CAIRNQ_DSN", empty_database)
+    said = bare("check")
+    assert said.code == 0, said.out
+    assert "the first start makes or migrates the tables" in said.out
+    with psycopg.connect(empty_database) as connection:
+        assert connection.execute("select from pg_tables where tablename like 'cairnq%'").fetchall() == []
+
+
+def test_an_empty_database_is_76_where_migrate_is_off(project, bare, empty_database, monkeypatch):
+    write(project, 'app = "shop_tasks:registry"\nmigrate = false\n')
+    monkeypatch.setenv("CAIRNQ_DSN", empty_database)
+    said = bare("check")
+    assert said.code == 76
+    assert "run cairnq migrate" in said.out
+
+
+def test_rights_that_are_missing_are_named(project, bare, database, monkeypatch):
+    role = f"worker_{name_of(database)}"
+    monkeypatch.setenv("CAIRNQ_DSN", database.replace("postgres@", f"{role}@"))
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f'create role "{role}" login')
+        connection.execute(f'grant select on all tables in schema public to "{role}"')
+        connection.execute(f'grant insert, update on cairnq_tasks to "{role}"')
+        said = bare("check")
+        connection.execute(f'drop owned by "{role}"')
+        connection.execute(f'drop role "{role}"')
+    assert said.code == 78
+    assert "lacks delete on cairnq_tasks, insert on cairnq_task_keys, update on cairnq_task_keys" in said.out
+
+
+def test_more_workers_than_connections_is_78(project, cairnq):
+    write(project, 'app = "shop_tasks:registry"\n[queues.mail]\nprocesses = 500\n')
+    said = cairnq("check", "--json")
+    assert said.code == 78
+    assert verdicts(said)["connections"] == Verdict.FAULT
+
+
+def test_a_database_that_does_not_answer_is_75(project, bare, monkeypatch):
+    monkeypatch.setenv("CAIRNQ_DSN", "postgresql://nobody@127.0.0.1:1/x")
+    said = bare("check", "--json")
+    assert said.code == 75
+    assert verdicts(said)["database"] == Verdict.FAULT
+    assert verdicts(said)["application"] == Verdict.OK

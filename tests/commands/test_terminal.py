@@ -1,0 +1,92 @@
+"""On a terminal: fitted to its width, in colour with rich and plain without. In a pipe: whole, and cut off quietly."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from cairnq_supervisor.pure.printable import width
+
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
+WITHOUT_RICH = "import sys; sys.modules['rich'] = None; from cairnq_supervisor.cli import main; sys.exit(main())"
+
+
+def environment(database, **more):
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
+    return {**kept, "CAIRNQ_DSN": database, "TERM": "xterm-256color", **more}
+
+
+def on_terminal(program, arguments, columns, env):
+    """What `program` writes to a terminal of so many columns."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([sys.executable, *program, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=env):
+        os.close(theirs)
+        written = bytearray()
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # Linux's way to say that the other end is closed
+                break
+            if not piece:
+                break
+            written += piece
+    os.close(ours)
+    return written.decode()
+
+
+@pytest.mark.parametrize("columns", [40, 80, 132])
+@pytest.mark.parametrize("how", ["rich", "without rich", "NO_COLOR"])
+def test_lines_fit_the_terminal_and_nothing_but_colour_steers_it(cairnq, database, columns, how):
+    for name in ("short", "long" * 40, "evil\x1b[2J\x1b[31m", "队列" * 30):
+        cairnq("submit", name, '{"text": "' + "word " * 50 + '"}', "--queue", "q" * 40)
+    program = ["-c", WITHOUT_RICH] if how == "without rich" else ["-m", "cairnq_supervisor"]
+    env = environment(database, **({"NO_COLOR": "1"} if how == "NO_COLOR" else {}))
+    task = cairnq("list", "--limit", "1").out.splitlines()[1].split()[0]
+    for arguments in (["list"], ["stats"], ["get", task]):
+        text = on_terminal(program, arguments, columns, env)
+        plain = COLOUR.sub("", text)
+        assert "\x1b" not in plain
+        assert (plain != text) is (how == "rich")
+        for line in plain.splitlines():
+            assert width(line) <= columns, line
+    assert task in COLOUR.sub("", on_terminal(program, ["list"], columns, env))
+
+
+def test_a_reader_that_leaves_is_no_error(cairnq, database):
+    for number in range(50):
+        cairnq("submit", f"task-{number}", f'"{"x" * 4000}"')
+    command = f"{sys.executable} -m cairnq_supervisor list --limit 50 --json | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], env=environment(database), capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[\n0\n"
+    assert done.stderr == ""
+
+
+def test_the_program_ends_with_the_commands_exit_code(database):
+    done = subprocess.run(
+        [sys.executable, "-m", "cairnq_supervisor", "get", "task_x"],
+        env=environment(database),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("cairnq: no task has the id 'task_x'")
+
+
+def test_help_loads_neither_the_sdk_nor_the_driver():
+    code = (
+        "import sys; from cairnq_supervisor.cli import _parser; _parser().format_help();"
+        "print([name for name in sys.modules if name in ('cairnq', 'psycopg', 'asyncio', 'rich')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

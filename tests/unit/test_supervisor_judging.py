@@ -1,0 +1,74 @@
+"""From numbers to findings: each threshold from both sides, and the exit code of a list."""
+
+from __future__ import annotations
+
+import pytest
+
+from cairnq_supervisor.pure import findings, judging
+from cairnq_supervisor.pure.findings import Verdict
+from cairnq_supervisor.system import limits
+
+
+@pytest.mark.parametrize(
+    ("used", "verdict"), [(0, Verdict.OK), (65, Verdict.OK), (66, Verdict.WARNING), (94, Verdict.FAULT)]
+)
+def test_the_workers_connections_must_fit(used, verdict):
+    found = judging.connection_budget(workers=3, most=100, reserved=3, used=used)
+    assert found.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("live", "dead", "verdict"), [(0, 9_999, Verdict.OK), (100_000, 50_000, Verdict.OK), (0, 10_000, Verdict.WARNING)]
+)
+def test_dead_rows_count_by_share_and_by_number(live, dead, verdict):
+    assert judging.dead_rows(live=live, dead=dead, vacuumed_ago_s=None, autovacuum=True).verdict is verdict
+
+
+def test_autovacuum_turned_off_is_a_fault_whatever_the_numbers():
+    found = judging.dead_rows(live=1, dead=0, vacuumed_ago_s=60, autovacuum=False)
+    assert found.verdict is Verdict.FAULT
+
+
+def test_finished_tasks_that_nobody_removes_are_worth_a_word():
+    day = 86_400.0
+    assert judging.retention(configured=False, live=5, oldest_finished_s=None).verdict is Verdict.OK
+    assert judging.retention(configured=False, live=5, oldest_finished_s=29 * day).verdict is Verdict.OK
+    assert judging.retention(configured=False, live=5, oldest_finished_s=31 * day).verdict is Verdict.WARNING
+    assert judging.retention(configured=False, live=2_000_000, oldest_finished_s=day).verdict is Verdict.WARNING
+    assert judging.retention(configured=True, live=2_000_000, oldest_finished_s=90 * day).verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(("ahead_s", "verdict"), [(4, Verdict.OK), (-4, Verdict.OK), (6, Verdict.WARNING)])
+def test_a_clock_that_is_off_is_seen_either_way(ahead_s, verdict):
+    assert judging.clock(database_ms=1_000_000, host_ms=1_000_000 + ahead_s * 1000).verdict is verdict
+
+
+def test_limits_of_the_host_are_faults_where_a_start_would_hit_them():
+    assert judging.descriptors(processes=10, limit=1024).verdict is Verdict.OK
+    assert judging.descriptors(processes=10, limit=60).verdict is Verdict.FAULT
+    assert judging.process_limit(processes=10, limit=None, used=0).verdict is Verdict.OK
+    assert judging.process_limit(processes=10, limit=100, used=90).verdict is Verdict.OK
+    assert judging.process_limit(processes=10, limit=100, used=91).verdict is Verdict.FAULT
+
+
+def test_a_stop_timeout_shorter_than_the_drain_is_a_fault():
+    def judged(stop_s):
+        return judging.stop_timeout(unit="cairnq.service", stop_s=stop_s, drain_s=25, rest_s=5)
+
+    assert judged(None).verdict is Verdict.OK
+    assert judged(30.0).verdict is Verdict.OK
+    assert judged(29.0).verdict is Verdict.FAULT
+    assert "TimeoutStopSec= to 30s" in judged(29.0).line()
+
+
+def test_the_exit_code_is_that_of_the_first_fault():
+    fault_76 = findings.fault("schema", "is older", code=76)
+    fault_78 = findings.fault("rights", "are missing", code=78)
+    assert findings.exit_code([findings.ok("a", "b"), findings.warning("c", "d", "e")]) == 0
+    assert findings.exit_code([findings.ok("a", "b"), fault_76, fault_78]) == 76
+
+
+def test_systemd_answers_in_spans():
+    text = "Id=cairnq.service\nTimeoutStopUSec=1min 30s\n\nId=cairnq@shop.service\nTimeoutStopUSec=infinity\n"
+    assert list(limits._parsed(text)) == [("cairnq.service", 90.0), ("cairnq@shop.service", None)]
+    assert list(limits._parsed("")) == []

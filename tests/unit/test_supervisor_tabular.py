@@ -1,0 +1,69 @@
+"""Text for a terminal: nothing that steers it, nothing wider than it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cairnq_supervisor.pure import tabular
+from cairnq_supervisor.pure.printable import clip, compact_json, machine_json, printable, width
+from cairnq_supervisor.pure.tabular import Column, Table
+
+TEXT = st.text(max_size=60)
+
+
+@given(TEXT)
+def test_what_is_printed_is_printable_and_what_was_printable_stays(text):
+    assert printable(text).isprintable()
+    if text.isprintable():
+        assert printable(text) == text
+
+
+@pytest.mark.parametrize("raw", ["\x1b[31m", "\x9b31m", "\r", "\x7f", "\u202e", "\u2028", "\ud800", "\x00"])
+def test_controls_of_every_kind_are_spelt_out(raw):
+    assert raw not in printable(f"a{raw}b")
+    assert raw not in machine_json({raw: raw})
+    assert raw not in compact_json({"k": raw})
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | TEXT, st.lists, max_leaves=5))
+def test_json_for_programs_is_ascii_and_comes_back_equal(value):
+    assert machine_json(value).isascii()
+    assert json.loads(machine_json(value)) == value
+
+
+@given(TEXT.map(printable), st.integers(0, 20))
+def test_a_clipped_text_fits(text, columns):
+    assert width(clip(text, columns)) <= columns
+
+
+def test_wide_letters_count_twice():
+    assert width("队列") == 4
+    assert clip("队列队列", 5) == "队列…"
+
+
+COLUMNS = (Column("id", whole=True), Column("name"), Column("count", right=True, whole=True), Column("says"))
+
+
+@given(
+    st.lists(st.tuples(st.text("t", min_size=31, max_size=31), TEXT, st.integers().map(str), TEXT), max_size=4),
+    st.integers(1, 200),
+)
+def test_a_table_never_outgrows_its_terminal(rows, limit):
+    for line in tabular.lines(Table(COLUMNS, rows), limit):
+        assert width(line) <= limit
+
+
+def test_what_does_not_fit_is_shortened_then_left_out_but_ids_stay_whole():
+    table = Table(COLUMNS, [("task_0123456789", "a" * 30, "7", "b" * 30)])
+    assert tabular.lines(table, None)[1] == f"task_0123456789  {'a' * 30}      7  {'b' * 30}"
+    assert tabular.lines(table, 60)[1] == f"task_0123456789  {'a' * 16}…      7  {'b' * 16}…"
+    assert tabular.lines(table, 40)[1] == f"task_0123456789  {'a' * 15}…      7"
+    assert tabular.lines(table, 25)[1] == "task_0123456789      7"
+
+
+def test_a_record_stands_in_two_columns():
+    assert tabular.record_lines([("id", "x"), ("status", "a\nb")], None) == ["id      x", "status  a\\nb"]
