@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 
 import psycopg
@@ -12,8 +14,9 @@ from cairnq.db.listen import Listener
 from cairnq.db.pool import PsycopgExecutor
 from cairnq.db.session import PgExecutor
 from cairnq.db.sqlstate import translate
+from cairnq.db.statements import Statements
 from cairnq.pure import arguments
-from cairnq.pure.errors import InvalidArgument
+from cairnq.pure.errors import InvalidArgument, StoreClosed
 from cairnq.store.base import Installation
 from cairnq.store.changing import Changing
 from cairnq.store.claiming import Claiming
@@ -55,6 +58,8 @@ class PostgresStore(Submitting, Claiming, Settling, Changing, Reading):
         self._listen_database = listen_database
         self._listen_executor: PsycopgExecutor | None = None
         self._connect_lock = asyncio.Lock()
+        self._closed = False
+        self._listeners: set[Listener] = set()
         if isinstance(source, str):
             arguments.integer(min_size, "min_size", least=0, most=1000)
             arguments.integer(max_size, "max_size", least=max(1, min_size), most=1000)
@@ -76,6 +81,7 @@ class PostgresStore(Submitting, Claiming, Settling, Changing, Reading):
 
     async def connect(self) -> Installation:
         """The connect-time checks (PROTOCOL section 7), once; later calls return what the first found."""
+        self._check_open()
         async with self._connect_lock:
             if self.installation is None:
                 try:
@@ -93,7 +99,10 @@ class PostgresStore(Submitting, Claiming, Settling, Changing, Reading):
         return self.installation
 
     async def close(self) -> None:
-        """Close what this process opened. A caller's executor stays open."""
+        """Close what this process opened, subscriptions too. A caller's executor stays open."""
+        self._closed = True
+        for listener in list(self._listeners):
+            await self._unlisten(listener)
         await self._executor.close()
 
     def sibling(self) -> PostgresStore | None:
@@ -120,10 +129,24 @@ class PostgresStore(Submitting, Claiming, Settling, Changing, Reading):
         on_state: Callable[[bool], None],
     ) -> Stop:
         """See `TaskStore.listen`. Over a caller's executor: through its own optional `listen`, taken at its word."""
-        if self._listen_executor is not None:
-            listener = Listener(self._listen_executor.connect, self._notify, channels, on_notify, on_state)
-            return listener.stop
-        return await _listen_foreign(self._source, channels, on_notify, on_state)
+        self._check_open()
+        if self._listen_executor is None:
+            return await _listen_foreign(self._source, channels, on_notify, on_state)
+        listener = Listener(self._listen_executor.connect, self._notify, channels, on_notify, on_state)
+        self._listeners.add(listener)
+        return functools.partial(self._unlisten, listener)
+
+    async def _unlisten(self, listener: Listener) -> None:
+        self._listeners.discard(listener)
+        await listener.stop()
+
+    async def _ready_statements(self) -> Statements:
+        self._check_open()
+        return await super()._ready_statements()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("the store is closed; open a new one")
 
     async def _notify(self, channel: str) -> None:
         await self._rows("notify", channel=channel)
@@ -157,6 +180,8 @@ async def _listen_foreign(
     on_state(True)
 
     async def stop() -> None:
-        unlisten()
+        ending = unlisten()
+        if inspect.isawaitable(ending):
+            await ending
 
     return stop
