@@ -19,6 +19,7 @@ from psycopg import sql
 
 from tests.support.binaries import Binaries, readable_by
 from tests.support.guarded import Guarded, Identity, ServerDidNotStart
+from tests.support.sweeper import Sweeper
 
 SETTINGS: Mapping[str, str] = {
     "fsync": "off",  # a crash of the machine loses a test's data, which nobody misses
@@ -85,6 +86,7 @@ class Cluster:
         self._settings = {**SETTINGS, **(settings or {})}
         self._numbers = itertools.count(1)
         self._server: Guarded | None = None
+        self._sweeper = Sweeper(self.connect)
 
     @property
     def pid(self) -> int | None:
@@ -139,6 +141,7 @@ class Cluster:
 
     def close(self) -> None:
         """Ends the server and removes its files."""
+        self._sweeper.close()
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -166,9 +169,8 @@ class Cluster:
             connection.execute(sql.SQL("alter database {} allow_connections false").format(sql.Identifier(name)))
 
     def drop_database(self, name: str) -> None:
-        """Sessions that still use it are ended."""
-        with self.connect() as connection:
-            connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+        """Soon; sessions that still use it are ended."""
+        self._sweeper.drop(name)
 
     # --- making -------------------------------------------------------------------------------------
 
