@@ -11,10 +11,10 @@ with beat as materialized (
     order by b.id
 ),
 held as materialized (
-    select l.id, b.lease_ms
+    select l.id, l.place, b.lease_ms
     from beat b
     cross join lateral (
-        select t.id
+        select t.id, t.ctid as place
         from cairnq_tasks t
         where t.id = b.id
             and t.status = (select 'running')
@@ -29,6 +29,6 @@ update cairnq_tasks t
 set lease_until_ms = @now_ms + h.lease_ms,
     updated_at_ms = @now_ms
 from held h
-where t.id = h.id and t.id = any (array(select a.id from held a))
-    and t.lease_until_ms > @now_ms -- if waiting
+where t.ctid = h.place -- unless waiting
+where t.id = h.id and t.id = any (array(select a.id from held a)) and t.lease_until_ms > @now_ms -- if waiting
 returning t.id, t.worker_id, t.attempt, t.cancel_requested_at_ms is not null

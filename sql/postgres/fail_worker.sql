@@ -2,20 +2,27 @@
 -- Params: :worker_id text, :error text (JSON envelope), :backoff_ms bigint (the window of the first attempt, 0: none),
 --   :backoff_max_ms bigint. Result: id, status now. Locks: rows in id order, SKIP LOCKED.
 -- The delay falls into the upper half of min(:backoff_max_ms, :backoff_ms * 2^(attempt-1)).
-with held as materialized (
-    select t.id,
+with running as materialized (
+    select t.id from cairnq_tasks t where t.status = 'running' and t.worker_id = :worker_id::text
+),
+held as materialized (
+    select l.place,
         case
-            when t.cancel_requested_at_ms is not null then 'canceled'
-            when t.attempt < t.max_attempts then 'queued'
+            when l.cancel_requested then 'canceled'
+            when l.attempt < l.max_attempts then 'queued'
             else 'failed'
         end as status,
-        least(:backoff_max_ms::bigint, :backoff_ms::bigint * power(2, least(t.attempt - 1, 40))) as backoff_window
-    from cairnq_tasks t
-    where t.status = 'running'
-        and t.worker_id = :worker_id::text
-        and t.lease_until_ms > (select @now_ms)
-    order by t.id
-    for no key update of t skip locked
+        least(:backoff_max_ms::bigint, :backoff_ms::bigint * power(2, least(l.attempt - 1, 40))) as backoff_window
+    from (select r.id from running r order by r.id) ordered
+    cross join lateral (
+        select t.ctid as place, t.attempt, t.max_attempts, t.cancel_requested_at_ms is not null as cancel_requested
+        from cairnq_tasks t
+        where t.id = ordered.id
+            and t.status = (select 'running')
+            and t.worker_id is not distinct from :worker_id::text
+            and t.lease_until_ms > (select @now_ms)
+        for no key update skip locked
+    ) l
 )
 update cairnq_tasks t
 set status = h.status,
@@ -31,5 +38,5 @@ set status = h.status,
     updated_at_ms = @now_ms,
     completed_at_ms = case when h.status = 'queued' then null else @now_ms end
 from held h
-where t.id = h.id and t.id = any (array(select a.id from held a))
+where t.ctid = h.place
 returning t.id, t.status

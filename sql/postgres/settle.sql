@@ -1,10 +1,10 @@
--- Settle attempts that one worker holds: complete, succeed, fail, release. One row a settlement.
+-- Settle attempts that one worker holds: complete, succeed, fail, release. One row a settlement, each id once.
 -- Params: :worker_id text; arrays of one length :ids text[], :attempts integer[] (null: whichever is held),
 --   :outcomes text[], :bodies text[] (JSON: a result or an error), :delays_ms bigint[].
--- Result: id, attempt that was settled, status now. A row that is missing was not held, or its lock was.
+-- Result: id, status now. A row that is missing was not held, or its lock was.
 -- Locks: rows in id order, SKIP LOCKED; the variant `waiting`, for one task, waits and looks at the lease again. Rows
 -- are found by id alone: `(select 'running')` and `is not distinct from` keep the planner off the index of what runs,
--- which with statistics of an idle hour it would read from end to end.
+-- which with statistics of an idle hour it would read from end to end. Once locked, a row is found by its place.
 with settlement as materialized (
     select s.id, s.attempt, s.outcome, s.body, s.delay_ms
     from unnest(
@@ -13,7 +13,7 @@ with settlement as materialized (
     order by s.id
 ),
 held as materialized (
-    select l.id, l.attempt, s.outcome, s.body, s.delay_ms,
+    select l.id, l.place, l.attempt, s.outcome, s.body, s.delay_ms,
         case
             when s.outcome = 'succeed' then 'succeeded'
             when l.cancel_requested then 'canceled'
@@ -25,7 +25,7 @@ held as materialized (
         end as status
     from settlement s
     cross join lateral (
-        select t.id, t.attempt, t.max_attempts, t.cancel_requested_at_ms is not null as cancel_requested
+        select t.id, t.ctid as place, t.attempt, t.max_attempts, t.cancel_requested_at_ms is not null as cancel_requested
         from cairnq_tasks t
         where t.id = s.id
             and t.status = (select 'running')
@@ -53,6 +53,6 @@ set status = h.status,
     updated_at_ms = @now_ms,
     completed_at_ms = case when h.status = 'queued' then null else @now_ms end
 from held h
-where t.id = h.id and t.id = any (array(select a.id from held a))
-    and t.lease_until_ms > @now_ms -- if waiting
-returning t.id, h.attempt, t.status
+where t.ctid = h.place -- unless waiting
+where t.id = h.id and t.id = any (array(select a.id from held a)) and t.lease_until_ms > @now_ms -- if waiting
+returning t.id, t.status
