@@ -14,6 +14,7 @@ class ForeignExecutor:
     """Never closes what it was given: the caller opened it, and may share it with the rest of the application."""
 
     dialect = "postgres"
+    has_one_writer = False
 
     def __init__(self, executor: PgExecutor) -> None:
         self.executor = executor

@@ -29,6 +29,7 @@ class PsycopgExecutor:
     """Sessions over a pool of our own. `pooled`: the DSN goes through a transaction pooler, so nothing is prepared."""
 
     dialect = "postgres"
+    has_one_writer = False
 
     def __init__(self, dsn: str, *, min_size: int, max_size: int, pooled: bool, what: str = "the database URL") -> None:
         """`what` names the DSN in a refusal."""

@@ -40,6 +40,9 @@ class Executor(Protocol):
     dialect: str
     """The folder of sql/ whose statements its sessions run."""
 
+    has_one_writer: bool
+    """Whether a write excludes all others, so that who may find nothing to write had better look first."""
+
     def autocommit(self) -> AbstractAsyncContextManager[Session]: ...
 
     def transaction(self) -> AbstractAsyncContextManager[Session]: ...

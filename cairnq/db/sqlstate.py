@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 
 import psycopg
 import psycopg_pool
 
+from cairnq.db.fault import Fault
+from cairnq.db.sqlite import faults as sqlite_faults
 from cairnq.pure.errors import (
     CairnQError,
     ConnectError,
@@ -16,15 +17,6 @@ from cairnq.pure.errors import (
     InvalidArgument,
     PermissionDenied,
 )
-
-
-class Fault(StrEnum):
-    RETRY = "retry"  # the statement did not happen; the connection is fine; the same statement may succeed now
-    GONE = "gone"  # no connection, or none any more; whether the statement happened is unknown
-    CONFIGURATION = "configuration"  # rights, schema, a standby: no retry helps until somebody changes something
-    DATA = "data"  # a value that this database refuses
-    BUG = "bug"  # ours
-
 
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _RETRY = frozenset({"40001", "40P01", "55P03", "57014"})
@@ -52,6 +44,8 @@ def sqlstate_of(error: BaseException) -> str | None:
 
 
 def classify(error: BaseException) -> Fault:
+    if sqlite_faults.is_sqlite(error):
+        return sqlite_faults.classify(error)
     state = sqlstate_of(error)
     if state is not None:
         return _classify_state(state)
@@ -87,6 +81,8 @@ def translate(error: BaseException) -> BaseException:
     """The error of ours that stands for a driver's error; the error itself where there is none."""
     if isinstance(error, CairnQError):
         return error
+    if sqlite_faults.is_sqlite(error):
+        return sqlite_faults.translate(error)
     fault = classify(error)
     message = str(error).strip()
     if sqlstate_of(error) == "25006":

@@ -3,7 +3,8 @@
 A file holds one statement. Beside SQL it may hold `:name` (a parameter), `@name` (a fragment of
 fragments/), `^name` (a literal or identifier, quoted by the caller), and lines that end with `-- if name`
 (kept only in the variant that was asked for with that name) or `-- unless name` (left out of it). Table names
-are qualified with the schema, so that no statement depends on a connection's search_path.
+are qualified with the schema, so that no statement depends on a connection's search_path. For SQLite, which knows no
+arrays, `:(name, name)` is one parameter of rows: several lists of one length side by side.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ _FRAGMENT = re.compile(r"@(\w+)")
 _PLACE = re.compile(
     r"(?<!['\w.])(?P<table>cairnq_(?:tasks|task_keys|meta|migrations))\b(?!')"
     r"|\^(?P<literal>\w+)"
-    r"|(?<!:):(?P<parameter>[a-z_]+)"
+    r"|(?<!:):(?:(?P<parameter>[a-z_]+)|\((?P<columns>[a-z_,\s]+)\))"
 )
+_MARKS = {"postgres": "$", "sqlite": "?"}
 
 
 def quote_identifier(name: str) -> str:
@@ -36,14 +38,17 @@ def quote_literal(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`text` with `$1`-style placeholders, and the names of the values in their order."""
+    """`text` with placeholders numbered as the dialect writes them, and the names of the values in their order."""
 
     name: str
     text: str
-    parameters: tuple[str, ...]
+    parameters: tuple[str | tuple[str, ...], ...]
 
     def arrange(self, values: Mapping[str, Any]) -> list[Any]:
-        return [values[name] for name in self.parameters]
+        return [
+            values[name] if isinstance(name, str) else list(zip(*(values[column] for column in name), strict=True))
+            for name in self.parameters
+        ]
 
 
 def sql_root() -> Traversable:
@@ -58,7 +63,8 @@ def _source(dialect: str, name: str) -> str:
 
 @cache
 def _fragment(dialect: str, name: str) -> str:
-    return _source(dialect, f"fragments/{name}").strip()
+    text = _source(dialect, f"fragments/{name}").strip()
+    return _FRAGMENT.sub(lambda match: _fragment(dialect, match.group(1)), text)
 
 
 @cache
@@ -93,7 +99,7 @@ class Statements:
                 lines.append(line)
         text = _COMMENT.sub("", "\n".join(lines))
         text = _FRAGMENT.sub(lambda match: _fragment(self._dialect, match.group(1)), text)
-        parameters: list[str] = []
+        parameters: list[str | tuple[str, ...]] = []
 
         def fill(place: re.Match[str]) -> str:
             """One pass for all three, so that what was written in is not taken for a place itself."""
@@ -101,10 +107,10 @@ class Statements:
                 return self._prefix + table
             if literal := place["literal"]:
                 return literals[literal]
-            name = place["parameter"]
-            if name not in parameters:
-                parameters.append(name)
-            return f"${parameters.index(name) + 1}"
+            named = place["parameter"] or tuple(column.strip() for column in place["columns"].split(","))
+            if named not in parameters:
+                parameters.append(named)
+            return f"{_MARKS[self._dialect]}{parameters.index(named) + 1}"
 
         text = _PLACE.sub(fill, text)
         return Statement(

@@ -56,6 +56,26 @@ class PermissionDenied(ConnectError):
     """The role lacks a right that this needs."""
 
 
+class InvalidPath(ConnectError, InvalidArgument):
+    """The path of a database file leads to no place where one can be: a directory, a folder that is not there."""
+
+
+class NotADatabase(ConnectError):
+    """The file is there and is no SQLite database."""
+
+
+class UnsupportedFilesystem(ConnectError):
+    """The file lies where SQLite's locks or shared memory do not work between processes."""
+
+
+class DatabaseReplaced(ConnectError):
+    """The database file was moved, deleted or replaced while it was in use."""
+
+
+class InheritedDatabase(ConnectError):
+    """This process was forked from one that was using the database file at that moment."""
+
+
 class SchemaMismatch(ConnectError):
     """The connection resolves to another schema than configured, or cairnq already lives elsewhere in this database."""
 

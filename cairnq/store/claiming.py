@@ -82,6 +82,9 @@ class Claiming(StatementRunner):
 
     async def recover(self, limit: int = 1000) -> int:
         """Re-queue (or fail, or cancel) up to `limit` tasks with a lapsed lease; returns how many."""
+        if self._executor.has_one_writer and not (await self._rows("lapsed"))[0][0]:
+            self._recovered_at = time.monotonic()
+            return 0
         error = jsonio.encode(envelope.lease_expired())
         found = await self._rows("recover", error=error, limit=_checked_limit(limit))
         self._recovered_at = time.monotonic()
@@ -94,6 +97,8 @@ class Claiming(StatementRunner):
 
     async def _claim(self, request: _Request, limit: int) -> list[ClaimedTask]:
         if request.asks_for_nothing or limit == 0:
+            return []
+        if self._executor.has_one_writer and not await self._anything_due(request):
             return []
         async with self._autocommit() as bound:
             return await request.draw(bound, None, limit)

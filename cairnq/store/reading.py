@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from cairnq.db.statements import quote_literal
 from cairnq.pure import arguments
-from cairnq.pure.models import STATUSES, Task, TaskRef, TaskStatus
+from cairnq.pure.models import STATUSES, TERMINAL_STATUSES, Task, TaskRef, TaskStatus
 from cairnq.store import rows
 from cairnq.store.runner import StatementRunner
 
@@ -31,6 +32,10 @@ class Reading(StatementRunner):
         found = await self._rows("get_status_by_key", key=arguments.text(key, "key"))
         return TaskRef(*found[0]) if found else None
 
+    async def ended(self, task_ids: Sequence[str]) -> set[str]:
+        """Which of these tasks have ended, or are gone."""
+        return {row[0] for row in await self._rows("ended", ids=[*task_ids])}
+
     async def list(
         self,
         *,
@@ -53,7 +58,7 @@ class Reading(StatementRunner):
         given = {what: value for what, value in filters.items() if value is not None}
         found = await self._rows(
             "list",
-            {*given, *(["status"] if status else [])},
+            {*given, *(["status"] if status else []), *(["finished"] if status in TERMINAL_STATUSES else [])},
             {"status": quote_literal(status)} if status else None,
             limit=arguments.integer(limit, "limit", least=0, most=_MAX_LIMIT),
             offset=arguments.integer(offset, "offset", least=0, most=_MAX_OFFSET),

@@ -1,4 +1,4 @@
-"""Runs named statements over an executor: the ground that the parts of the PostgreSQL store stand on."""
+"""Runs named statements over an executor: the ground that the parts of every store stand on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn, TypeVar
 
+from cairnq.db.fault import Fault
 from cairnq.db.session import Executor, Row, Session
-from cairnq.db.sqlstate import Fault, classify, translate
+from cairnq.db.sqlstate import classify, translate
 from cairnq.db.statements import Statements
 from cairnq.pure.errors import StoreClosed
 from cairnq.store.base import Installation
@@ -92,7 +93,7 @@ class StatementRunner:
         /,
         **values: Any,
     ) -> list[Row]:
-        """One statement in a transaction of its own, repeated where PostgreSQL undid it (deadlock, lock time-out)."""
+        """One statement in a transaction of its own, repeated where the database undid it (deadlock, lock time-out)."""
         for attempt in range(1, _RETRIES + 1):
             try:
                 async with self._autocommit() as bound:

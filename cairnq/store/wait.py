@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from cairnq.pure import arguments
-from cairnq.pure.errors import TaskTimeout
+from cairnq.pure.errors import CairnQError, TaskTimeout
 from cairnq.pure.models import Task, TaskRef
 from cairnq.store.base import TaskStore
 
@@ -29,6 +29,8 @@ class DoneWatch:
         self._lock = asyncio.Lock()
         self._linger: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._look_again = False
 
     @asynccontextmanager
     async def watching(self, task_id: str) -> AsyncIterator[asyncio.Event]:
@@ -63,8 +65,28 @@ class DoneWatch:
                 self._stop = await self._store.listen([DONE_CHANNEL], self._on_notify, lambda _delivers: None)
 
     def _on_notify(self, _channel: str, task_id: str) -> None:
+        if task_id:
+            self._wake(task_id)
+        elif self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+        else:
+            self._look_again = True
+
+    def _wake(self, task_id: str) -> None:
         for event in self._waiting.get(task_id, ()):
             event.set()
+
+    async def _look(self) -> None:
+        """Something changed and nobody said what: one read for all waits."""
+        self._look_again = True
+        while self._look_again and self._waiting:
+            self._look_again = False
+            try:
+                ended = await self._store.ended(list(self._waiting))
+            except CairnQError:
+                return  # each wait polls, and meets the error itself
+            for task_id in ended:
+                self._wake(task_id)
 
     def _close_if_idle(self) -> None:
         self._linger = None

@@ -46,7 +46,9 @@ class Watch:
             await unlisten()
 
     def _on_notify(self, channel: str, payload: str) -> None:
-        if channel == DONE_CHANNEL:
+        if not payload:  # something changed, and nobody said what
+            self._on_signal(WatchSignal("poll"))
+        elif channel == DONE_CHANNEL:
             self._on_signal(WatchSignal("done", task_id=payload))
         elif self._queues is None or payload in self._queues:
             self._on_signal(WatchSignal("queued", queue=payload))

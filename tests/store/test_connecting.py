@@ -19,7 +19,7 @@ from cairnq import (
     ProtocolVersionMismatch,
     SchemaMismatch,
 )
-from cairnq.store.schema import OTHER_SDKS_LEDGER
+from cairnq.store.installing import OTHER_SDKS_LEDGER
 from tests.support.cluster import Cluster, name_of
 from tests.support.proxy import Proxy
 from tests.support.tasks import ME

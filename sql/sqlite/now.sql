@@ -1,0 +1,2 @@
+-- This host's clock in epoch milliseconds. Params: none. Result: one integer.
+select @now_ms
