@@ -9,7 +9,7 @@ with ours as materialized (
     from unnest(array['']::text[] || :names::text[]) as n (name)
 ),
 picked as materialized (
-    select c.id
+    select c.place
     from unnest(:queues::text[]) as q (queue)
     cross join lateral (
         select exists (
@@ -48,10 +48,10 @@ picked as materialized (
                     order by t.priority desc, t.run_at_ms, t.id limit 1
                 ) n
             )
-            select d.id, d.priority, d.run_at_ms
+            select d.place, d.id, d.priority, d.run_at_ms
             from ladder l
             cross join lateral (
-                select t.id, t.priority, t.run_at_ms from cairnq_tasks t
+                select t.ctid as place, t.id, t.priority, t.run_at_ms from cairnq_tasks t
                 where t.status = 'queued' and t.queue = q.queue and t.priority = l.priority
                     and (t.run_at_ms, t.id) >= (l.run_at_ms, l.id) and t.run_at_ms <= (select @now_ms)
                     and t.name = any (:names::text[])
@@ -63,7 +63,7 @@ picked as materialized (
         )
         union all
         (
-            select e.id, e.priority, e.run_at_ms
+            select e.place, e.id, e.priority, e.run_at_ms
             from unnest(:names::text[]) as n (name)
             cross join lateral (
                 with recursive ladder (priority, run_at_ms, id) as (
@@ -82,10 +82,10 @@ picked as materialized (
                         order by t.priority desc, t.run_at_ms, t.id limit 1
                     ) m
                 )
-                select d.id, d.priority, d.run_at_ms
+                select d.place, d.id, d.priority, d.run_at_ms
                 from ladder l
                 cross join lateral (
-                    select t.id, t.priority, t.run_at_ms from cairnq_tasks t
+                    select t.ctid as place, t.id, t.priority, t.run_at_ms from cairnq_tasks t
                     where t.status = 'queued' and t.queue = q.queue and t.name = n.name and t.priority = l.priority
                         and (t.run_at_ms, t.id) >= (l.run_at_ms, l.id) and t.run_at_ms <= (select @now_ms)
                     order by t.run_at_ms, t.id
@@ -105,5 +105,5 @@ set status = 'running',
     worker_id = :worker_id::text,
     lease_until_ms = @now_ms + :lease_ms::bigint,
     updated_at_ms = @now_ms
-where t.id = any (array(select p.id from picked p))
+where t.ctid = any (array(select p.place from picked p))
 returning @task_columns
