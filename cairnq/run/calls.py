@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from cairnq.pure.models import Task
 from cairnq.run.attempt import Attempt
 from cairnq.run.context import TaskContext
 from cairnq.run.registry import Handler
@@ -37,9 +38,11 @@ class Phase(StrEnum):
 class Call:
     """Counts as one against every ceiling until its handler has really returned, whatever was settled before."""
 
-    __slots__ = ("attempts", "bytes", "contexts", "cut", "deadline", "handler", "phase", "task")
+    __slots__ = ("attempts", "bytes", "contexts", "cut", "deadline", "handler", "phase", "task", "waiting_since")
 
-    def __init__(self, handler: Handler, attempts: list[Attempt], contexts: list[TaskContext]) -> None:
+    def __init__(
+        self, handler: Handler, attempts: list[Attempt], contexts: list[TaskContext], waiting_since: float
+    ) -> None:
         self.handler = handler
         self.attempts = attempts
         self.contexts = contexts
@@ -47,9 +50,15 @@ class Call:
         self.cut: Cut | None = None
         self.deadline = float("inf")
         self.phase = Phase.WAITING
+        self.waiting_since = waiting_since
         self.task: asyncio.Task[Ended] | None = None
         for attempt in attempts:
             attempt.call = self
+
+    @property
+    def is_suspect(self) -> bool:
+        """On its last attempt, after its worker died under an earlier one: it may be what killed it."""
+        return any(_died_before(attempt.task) for attempt in self.attempts)
 
     def drop_lost(self) -> None:
         """Before the start: a batch goes without what was lost while it waited."""
@@ -69,3 +78,8 @@ class Call:
         """Whatever the handler left behind can write nothing through its contexts."""
         for context in self.contexts:
             context.seal()
+
+
+def _died_before(task: Task) -> bool:
+    crashed = isinstance(task.error, dict) and task.error.get("code") == "worker_crashed"
+    return crashed and task.attempt >= task.max_attempts

@@ -21,6 +21,9 @@ from cairnq.run.holdings import Holdings
 from cairnq.run.registry import Handler, Registry
 from cairnq.run.threads import Threads
 
+SOLITUDE_S = 10.0
+"""Seconds for which a suspect waits to be alone, and for which nothing starts beside it."""
+
 
 class Executor:
     """Calls count against `usage` from the moment their rows are held until their handler has really returned."""
@@ -45,6 +48,7 @@ class Executor:
         self._waiting: deque[Call] = deque()
         self._running: set[Call] = set()
         self._running_bytes = 0
+        self._solitude: tuple[Call, float] | None = None
         self._by_deadline: deque[Call] = deque()
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -127,7 +131,8 @@ class Executor:
         return groups
 
     def _enqueue(self, handler: Handler, attempts: list[Attempt]) -> None:
-        call = Call(handler, attempts, [TaskContext(attempt, self._desk) for attempt in attempts])
+        contexts = [TaskContext(attempt, self._desk) for attempt in attempts]
+        call = Call(handler, attempts, contexts, self._desk.clock())
         self._usage.take(handler.name, handler.resource)
         self._holdings.table.in_flight_calls = self._usage.calls
         self._waiting.append(call)
@@ -141,7 +146,7 @@ class Executor:
     def _admit(self) -> None:
         """In order: a large payload is not overtaken for ever by small ones."""
         now = self._desk.clock()
-        while self._waiting and self._holdings.budget.admits(self._waiting[0].bytes, self._running_bytes):
+        while self._waiting and self._may_start(self._waiting[0], now):
             call = self._waiting[0]
             for attempt in call.attempts:
                 if not attempt.is_trusted(now):
@@ -150,23 +155,40 @@ class Executor:
                 self._waiting.popleft()
                 self._start(call, now)
 
+    def _may_start(self, call: Call, now: float) -> bool:
+        if self._running and (wait := self._kept_apart_until(call) - now) > 0:
+            self._loop.call_later(wait, self._admit)
+            return False
+        return self._holdings.budget.admits(call.bytes, self._running_bytes)
+
+    def _kept_apart_until(self, call: Call) -> float:
+        """A suspect runs alone for a while, lest it take its neighbours with it; but nobody waits long for that."""
+        if call.is_suspect:
+            return call.waiting_since + SOLITUDE_S
+        return self._solitude[1] if self._solitude is not None else 0.0
+
     def _start(self, call: Call, now: float) -> None:
         call.phase = Phase.RUNNING
         call.drop_lost()
         self._running.add(call)
         self._running_bytes += call.bytes
-        for attempt in call.attempts:
-            attempt.start(now)
+        if call.is_suspect:
+            self._solitude = call, now + SOLITUDE_S
         self._set_deadline(call, now)
         if call.handler.is_async:
             call.task = self._loop.create_task(self._perform(call))
             call.task.add_done_callback(partial(self._task_ended, call))
         else:
+            for attempt in call.attempts:
+                attempt.start(now)
             contexts = [BlockingContext(context, self._loop) for context in call.contexts]
             self._threads.run(partial(self._perform_on_thread, call, contexts))
 
-    @staticmethod
-    async def _perform(call: Call) -> Ended:
+    async def _perform(self, call: Call) -> Ended:
+        # Not before this very moment: should a neighbour kill the process until then, the attempt is not spent.
+        for attempt in call.attempts:
+            if attempt.slot is not None:
+                attempt.start(self._desk.clock())
         try:
             return Ended(value=await call.handler.fn(*_arguments(call.handler, call.contexts)))
         except (KeyboardInterrupt, GeneratorExit):
@@ -192,6 +214,8 @@ class Executor:
     def _returned(self, call: Call, ended: Ended) -> None:
         self._running.discard(call)
         self._running_bytes -= call.bytes
+        if self._solitude is not None and self._solitude[0] is call:
+            self._solitude = None
         self._leave(call)
         if outcomes.is_reported(call, ended):
             self._report(call, ended)

@@ -59,10 +59,13 @@ async def test_a_killed_workers_tasks_are_queued_again_at_once_and_its_siblings_
 
 
 async def test_a_poison_task_ends_failed_and_the_good_ones_beside_it_all_succeed(runs, client):
-    run = await runs.start(FLEET.replace("100ms", "10ms"))
+    run = await runs.start(ONE)
     await run.ready()
-    good = await client.submit_many([{"name": "echo", "payload": number} for number in range(100)])
-    poison = await client.submit("poison", max_attempts=3)
+    handlers = ("echo", "unhurried")
+    items = [{"name": handlers[number % 2], "payload": number} for number in range(100)]
+    items.insert(50, {"name": "poison"})
+    tasks = await client.submit_many(items)
+    poison, good = tasks[50], tasks[:50] + tasks[51:]
     ended = await client.wait(poison.id)
     assert (ended.status, ended.error["code"]) == ("failed", "worker_crashed")
     assert "SIGKILL" in ended.error["message"]

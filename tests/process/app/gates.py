@@ -24,6 +24,12 @@ async def echo(ctx: cairnq.TaskContext, payload: Any) -> Any:
 
 
 @registry.task
+async def unhurried(ctx: cairnq.TaskContext, payload: Any) -> Any:
+    await asyncio.sleep(0.05)  # sleep: a task that takes a while
+    return payload
+
+
+@registry.task
 async def gated(ctx: cairnq.TaskContext, gate: str) -> str:
     reader, writer = await asyncio.open_unix_connection(gate)
     try:
