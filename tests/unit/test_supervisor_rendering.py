@@ -6,10 +6,12 @@ import json
 import re
 from pathlib import Path
 
+import cairnq
 import cairnq_supervisor
 from cairnq_supervisor.pure.rendering import _LEVELS, _SENTENCES, Level, Occurrence, as_json, as_text
 
-SOURCES = [path.read_text() for path in Path(cairnq_supervisor.__file__).parent.rglob("*.py")]
+PACKAGES = (cairnq, cairnq_supervisor)
+SOURCES = [path.read_text() for package in PACKAGES for path in Path(package.__file__).parent.rglob("*.py")]
 
 
 def test_a_known_event_is_a_sentence():
@@ -44,7 +46,7 @@ def test_an_event_without_a_level_of_its_own_is_news():
 def test_every_event_that_has_a_level_or_a_sentence_is_emitted_somewhere():
     """A seat and a child spell their events with their noun before the dot."""
     elsewhere = [source for source in SOURCES if "_SENTENCES = {" not in source]
-    spelled = {name for source in elsewhere for name in re.findall(r'"([a-z]+\.[a-z-]+)"', source)}
+    spelled = {name for source in elsewhere for name in re.findall(r'"([a-z]+\.[a-z_-]+)"', source)}
     words = {word for source in elsewhere for word in re.findall(r"noun\}\.([a-z-]+)", source)}
     spelled |= {f"{noun}.{word}" for noun in ("worker", "keeper") for word in words}
     assert {*_LEVELS, *_SENTENCES} - spelled == set()

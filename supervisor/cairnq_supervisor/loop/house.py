@@ -9,6 +9,7 @@ from typing import Any
 from cairnq.pure.clock import Clock
 from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
+from cairnq_supervisor.loop.outages import Outages
 from cairnq_supervisor.loop.reactor import Reactor
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.system.descriptors import Descriptors
@@ -24,4 +25,5 @@ class House:
     reactor: Reactor
     descriptors: Descriptors
     emit: Callable[..., Any]
+    outages: Outages
     clock: Clock

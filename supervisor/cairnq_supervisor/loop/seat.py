@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cairnq_supervisor.loop import outages
 from cairnq_supervisor.loop.child import Child, Errand
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.reactor import Timer
@@ -141,9 +142,15 @@ class Seat(ABC):
                 self.boot_failure = message
                 self.house.emit(f"{self.noun}.boot-failed", **self.identity, reason=reason)
             case Event(name=name, fields=fields):
-                self.house.emit(name, **{**self.identity, **fields})
+                self._relay(name, {**self.identity, **fields})
             case _:
                 self.told(message)
+
+    def _relay(self, name: str, fields: Mapping[str, Any]) -> None:
+        if name in (outages.FAILED, outages.RECOVERED):
+            self.house.outages.heard(self, name, fields)
+        else:
+            self.house.emit(name, **fields)
 
     def broke(self, reason: str) -> None:
         """Its end of the channel is gone. A child that is leaving is given the time to do so."""
@@ -153,6 +160,7 @@ class Seat(ABC):
     def exited(self, ending: Ending) -> None:
         """It is reaped, and its process group dead."""
         pid, self._ending, self.child = self._pid, ending, None
+        self.house.outages.forget(self)
         self.left_in_order = self.state is SeatState.DRAINING and ending.clean
         if not self.left_in_order:
             self._record_death()

@@ -10,6 +10,7 @@ from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
 from cairnq_supervisor.loop.fleet import LAST_SWEEP, Fleet
 from cairnq_supervisor.loop.house import House
+from cairnq_supervisor.loop.outages import Outages
 from cairnq_supervisor.loop.reactor import WRITE, Reactor
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.lifecycle import FLEET_TABLE, FleetAction, FleetEvent, FleetState
@@ -43,7 +44,16 @@ class Supervisor:
         self._clock = clock
         self._reactor = Reactor(clock, self._fault)
         self._descriptors = Descriptors()
-        house = House(settings, installation, registry, self._reactor, self._descriptors, journal.emit, clock)
+        house = House(
+            settings=settings,
+            installation=installation,
+            registry=registry,
+            reactor=self._reactor,
+            descriptors=self._descriptors,
+            emit=journal.emit,
+            outages=Outages(journal.emit),
+            clock=clock,
+        )
         self._fleet = Fleet(house, self._review_soon)
         self._state = FleetState.STARTING
         self._code = Exit.OK

@@ -47,7 +47,11 @@ _LEVELS = {
     "keeper.boot-failed": Level.ERROR,
     "keeper.crashed": Level.ERROR,
     "keeper.orphaned": Level.WARNING,
-    "keeper.beat-failed": Level.WARNING,
+    "database.failed": Level.WARNING,
+    "database.failed-too": Level.DEBUG,
+    "database.recovered-too": Level.DEBUG,
+    "task.failed": Level.WARNING,
+    "task.timed_out": Level.WARNING,
     "keeper.listen-lost": Level.WARNING,
     "lease.lost": Level.WARNING,
     "lease.beat": Level.DEBUG,
@@ -81,9 +85,16 @@ _SENTENCES = {
     "drain.hastened": "draining at once because of {cause}",
     "keeper.listening": "notifications arrive (pid {pid})",
     "keeper.listen-lost": "no notifications arrive (pid {pid}); workers poll",
+    "database.failed": "the database does not serve a {operation}: {error}",
+    "database.recovered": "the database serves again, after {after_s} s",
+    "task.failed": "{name} {task_id} failed in attempt {attempt}: {raised}",
+    "task.timed_out": "{name} {task_id} outran max_run in attempt {attempt}",
+    "lease.lost": "the lease of {task_id}, attempt {attempt}, is lost",
     "lease.recovered": "{count} task(s) with an expired lease queued again",
     "signal.ignored": "{signal} ignored: {reason}",
 }
+_BELOW = ("traceback", "stack")
+"""Fields of many lines, shown below the event's own."""
 
 
 class _Lenient(dict[str, Any]):
@@ -94,9 +105,11 @@ class _Lenient(dict[str, Any]):
 
 
 def as_text(occurrence: Occurrence) -> str:
-    """One line for a terminal, without its newline: time of day in UTC, level, event, sentence or facts."""
+    """For a terminal: time of day in UTC, level, event, sentence or facts; a traceback below. No final newline."""
     clock = datetime.fromtimestamp(occurrence.at, UTC).strftime("%H:%M:%S.%f")[:-3]
-    return f"{clock} {occurrence.level:<7} {occurrence.name:<20} {_says(occurrence)}".rstrip()
+    line = f"{clock} {occurrence.level:<7} {occurrence.name:<20} {_says(occurrence)}".rstrip()
+    below = [str(occurrence.fields[name]).rstrip() for name in _BELOW if name in occurrence.fields]
+    return "\n".join([line, *below])
 
 
 def as_json(occurrence: Occurrence) -> str:
@@ -110,7 +123,7 @@ def _says(occurrence: Occurrence) -> str:
     sentence = _SENTENCES.get(occurrence.name)
     if sentence is not None:
         return sentence.format_map(_Lenient(occurrence.fields))
-    return " ".join(f"{name}={_fact(value)}" for name, value in occurrence.fields.items())
+    return " ".join(f"{name}={_fact(value)}" for name, value in occurrence.fields.items() if name not in _BELOW)
 
 
 def _fact(value: Any) -> str:

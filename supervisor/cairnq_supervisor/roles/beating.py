@@ -7,11 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from cairnq.pure.clock import Clock, boottime
-from cairnq.pure.errors import CairnQError
 from cairnq.run.beats import Beater, BeatReport, LeaseKey
 from cairnq.run.leases import LeaseTable
-from cairnq.store.base import TaskStore
 from cairnq_supervisor.pure.messages import Beat, Beaten
+from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import Link
 
 _SOONER = 0.8
@@ -32,15 +31,14 @@ class Lent:
 class Beating:
     """`order` may come at any time; the newest unserved order counts."""
 
-    def __init__(self, store: TaskStore, link: Link, tables: Mapping[str, Lent], clock: Clock = boottime) -> None:
-        self._beater = Beater(store, clock)
+    def __init__(self, connection: Connection, link: Link, tables: Mapping[str, Lent], clock: Clock = boottime) -> None:
+        self._connection = connection
         self._link = link
         self._tables = tables
         self._clock = clock
         self._order: Beat | None = None
         self._news = asyncio.Event()
         self._stopping = False
-        self._failing = False
 
     def order(self, order: Beat) -> None:
         self._order = order
@@ -81,26 +79,18 @@ class Beating:
         if began - order.ordered_at > shortest / 2:
             self._link.emit("keeper.order-stale", age_s=round(began - order.ordered_at, 3))
             return _Again()
-        try:
-            report = await self._beater.beat([(worker_id, one.table) for worker_id, one in lent], only=only)
-        except CairnQError as error:
-            self._failed(error)
+        tables = [(worker_id, one.table) for worker_id, one in lent]
+        report = await self._connection.ask(
+            "beat", lambda store: Beater(store, self._clock).beat(tables, only=only), patience=shortest / 2
+        )
+        if report is None:
             return _Again(shortest * _RETRY_PART, only)
-        self._succeeded(order, report, self._clock() - began)
+        self._report(order, report, self._clock() - began)
         if report.unsure and report.retry_within_s is not None:
             return _Again(report.retry_within_s * _SOONER, report.unsure)
         return _Again()
 
-    def _failed(self, error: CairnQError) -> None:
-        """An outage is two lines, not one for each beat."""
-        if not self._failing:
-            self._link.emit("keeper.beat-failed", error=error)
-        self._failing = True
-
-    def _succeeded(self, order: Beat, report: BeatReport, took: float) -> None:
-        if self._failing:
-            self._link.emit("keeper.beats-again")
-        self._failing = False
+    def _report(self, order: Beat, report: BeatReport, took: float) -> None:
         for held in report.lost:
             self._link.emit("lease.lost", task_id=held.task_id, attempt=held.attempt)
         self._link.send(

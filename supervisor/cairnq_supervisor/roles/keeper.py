@@ -7,14 +7,16 @@ import os
 import random
 from dataclasses import dataclass
 
-from cairnq.pure.errors import CairnQError
+from cairnq.pure.clock import boottime
 from cairnq.run.leases import LeaseTable
+from cairnq.run.outage import Outage
 from cairnq.store.base import Installation
 from cairnq.store.postgres import PostgresStore
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import Beat, Drain, Lend, Listening, Queued, Ready, Settle, TakeBack
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.roles.beating import Beating, Lent
+from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.roles.settling import Duties
 from cairnq_supervisor.system import memory
@@ -47,38 +49,31 @@ class _Keeper:
         self._leaving = asyncio.Event()
 
     async def live(self, channel: Channel) -> int:
-        settings = self._plan.settings
-        # The direct connection where there is one: the keeper must not wait for a pooler's turn.
-        store = PostgresStore(
-            settings.listen_database or settings.database,
-            schema=settings.schema,
-            min_size=1,
-            max_size=1,
-            installation=self._plan.installation,
-            migrate=False,
-        )
         link = Link(channel, self._obey)
-        self._beating = Beating(store, link, self._tables)
-        self._duties = Duties(store, link, self._tables)
+        outage = Outage(link.emit, boottime)
+        connection = Connection(lambda: keepers_store(self._plan.settings, self._plan.installation), outage)
+        self._beating = Beating(connection, link, self._tables)
+        self._duties = Duties(connection, link, self._tables)
         link.open()
-        return await guarded("keeper", link, self._live(store, link))
+        return await guarded("keeper", link, self._live(connection, link))
 
-    async def _live(self, store: PostgresStore, link: Link) -> int:
+    async def _live(self, connection: Connection, link: Link) -> int:
         link.send(Ready())
         try:
-            await self._work(store, link)
+            await self._work(connection, link)
             await link.flush(GOODBYE)
         finally:
-            await store.close()
+            await connection.close(patience=GOODBYE)
         return Exit.OK
 
-    async def _work(self, store: PostgresStore, link: Link) -> None:
+    async def _work(self, connection: Connection, link: Link) -> None:
         """Until told to leave or orphaned. What is in hand is finished, nothing new begins."""
-        stop_listening = await store.listen(
+        ear = keepers_store(self._plan.settings, self._plan.installation)
+        stop_listening = await ear.listen(
             [QUEUED_CHANNEL], lambda _channel, queue: link.send(Queued(queue)), lambda on: link.send(Listening(on))
         )
         beating = asyncio.ensure_future(self._beating.run())
-        recovering = asyncio.ensure_future(self._recover_for_ever(store, link))
+        recovering = asyncio.ensure_future(self._recover_for_ever(connection, link))
         ends = [asyncio.ensure_future(self._leaving.wait()), asyncio.ensure_future(link.orphaned.wait())]
         done, _ = await asyncio.wait({*ends, beating, recovering}, return_when=asyncio.FIRST_COMPLETED)
         for task in (beating, recovering):
@@ -92,21 +87,18 @@ class _Keeper:
         await self._duties.stop()
         await stop_listening()
 
-    async def _recover_for_ever(self, store: PostgresStore, link: Link) -> None:
+    async def _recover_for_ever(self, connection: Connection, link: Link) -> None:
         """Leases of dead hosts, of any queue. Jitter keeps the hosts of one database from asking together."""
-        interval = min(self._plan.settings.shortest_lease / 3, _RECOVERY_CEILING)
+        lease = self._plan.settings.shortest_lease
+        interval = min(lease / 3, _RECOVERY_CEILING)
         while True:
             await asyncio.sleep(interval * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, not a secret
-            try:
-                recovered = count = await store.recover(_RECOVERY_BATCH)
-                while count == _RECOVERY_BATCH:
-                    count = await store.recover(_RECOVERY_BATCH)
-                    recovered += count
-            except CairnQError as error:
-                link.emit("keeper.recovery-failed", error=error)
-            else:
-                if recovered:
-                    link.emit("lease.recovered", count=recovered)
+            recovered, count = 0, _RECOVERY_BATCH
+            while count == _RECOVERY_BATCH:
+                count = await connection.ask("recover", lambda s: s.recover(_RECOVERY_BATCH), patience=lease) or 0
+                recovered += count
+            if recovered:
+                link.emit("lease.recovered", count=recovered)
 
     def _obey(self, received: Received) -> None:
         match received.message:
@@ -129,3 +121,15 @@ def _attach(fd: int, capacity: int) -> LeaseTable:
         return LeaseTable(memory.Mapping(fd).view, capacity)
     finally:
         os.close(fd)
+
+
+def keepers_store(settings: Settings, installation: Installation) -> PostgresStore:
+    """One connection, the direct one where there is a choice: the keeper must not wait for a pooler's turn."""
+    return PostgresStore(
+        settings.listen_database or settings.database,
+        schema=settings.schema,
+        min_size=1,
+        max_size=1,
+        installation=installation,
+        migrate=False,
+    )

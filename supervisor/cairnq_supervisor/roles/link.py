@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Mapping
@@ -29,6 +30,7 @@ class Link:
         self._channel = channel
         self._on_message = on_message
         self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self._dropped = 0
         self._sent = asyncio.Event()
         self.orphaned = asyncio.Event()
@@ -54,8 +56,14 @@ class Link:
                 self._sent.set()
 
     def emit(self, name: str, /, **fields: Any) -> None:
-        """An event for the supervisor to render; an orphan writes it to standard error itself."""
+        """An event for the supervisor to render; an orphan writes it to standard error itself. From any thread."""
         plain = _plain(fields)
+        if threading.get_ident() == self._thread:
+            self._emit(name, plain)
+        else:
+            self._loop.call_soon_threadsafe(self._emit, name, plain)
+
+    def _emit(self, name: str, plain: dict[str, Any]) -> None:
         if self.orphaned.is_set():
             LineSink(2).write(as_text(Occurrence(time.time(), name, plain)))
         elif self._channel.waiting > _MAX_WAITING:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import TypeVar
 
 from cairnq.pure import envelope
 from cairnq.pure.backoff import delay_ms
 from cairnq.pure.clock import Clock, boottime
-from cairnq.pure.errors import CairnQError
 from cairnq.pure.models import Settlement
 from cairnq.run.leases import Entry, LeaseState
 from cairnq.store.base import TaskStore
 from cairnq_supervisor.pure.messages import DutyDone, Settle, Settled
 from cairnq_supervisor.roles.beating import Lent
+from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import Link
 
 _FIRST_SWEEPS = (0.2, 1.0)
@@ -25,14 +26,19 @@ _FIRST_SWEEPS = (0.2, 1.0)
 _RETRY = (0.05, 1.0)
 """Seconds before a failed statement is tried again: the first pause, doubling up to the second."""
 
+_PATIENCE = 5.0
+"""Seconds that a statement may take."""
+
+T = TypeVar("T")
+
 
 class Duties:
     """One task for each dead worker, until nothing of it can turn up any more."""
 
     def __init__(
-        self, store: TaskStore, link: Link, tables: MutableMapping[str, Lent], clock: Clock = boottime
+        self, connection: Connection, link: Link, tables: MutableMapping[str, Lent], clock: Clock = boottime
     ) -> None:
-        self._store = store
+        self._connection = connection
         self._link = link
         self._tables = tables
         self._clock = clock
@@ -55,48 +61,39 @@ class Duties:
         entries = lent.table.entries() if lent is not None else []
         settlements = [settlement_of(entry, duty) for entry in entries]
         if settlements:
-            await self._insist(lambda: self._store.settle_many(duty.worker_id, settlements))
+            await self._insist(lambda store: store.settle_many(duty.worker_id, settlements))
         failed = sum(entry.state is LeaseState.STARTED for entry in entries) if not duty.released else 0
         self._link.send(Settled(duty.worker_id, failed, len(entries) - failed))
         for after in sweep_times(duty.lease, duty.horizon):
             await asyncio.sleep(max(0.0, duty.since + after - self._clock()))
-            await self._insist(lambda: self._sweep(duty))
+            found = await self._insist(lambda store: _sweep(store, duty))
+            if found:
+                self._link.emit("worker.swept", worker_id=duty.worker_id, tasks=found)
         self._tables.pop(duty.worker_id, None)
         self._link.send(DutyDone(duty.worker_id))
 
-    async def _sweep(self, duty: Settle) -> int:
-        """Rows that the table did not know: never started, so a worker that we ended gives them back."""
-        if duty.released:
-            held = await self._store.held_by(duty.worker_id)
-            found = len(await self._store.release_many(duty.worker_id, held)) if held else 0
-        else:
-            crash = envelope.worker_crashed(duty.reason, duty.details)
-            found = len(
-                await self._store.fail_worker(
-                    duty.worker_id, crash, backoff_ms=duty.retry_backoff_ms, backoff_max_ms=duty.retry_backoff_max_ms
-                )
-            )
-        if found:
-            self._link.emit("worker.swept", worker_id=duty.worker_id, tasks=found)
-        return found
-
-    async def _insist(self, write: Callable[[], Awaitable[object]]) -> None:
+    async def _insist(self, write: Callable[[TaskStore], Awaitable[T]]) -> T:
         """Until it succeeds. The writes are fenced by worker and attempt, so that repeating one is harmless."""
         pause, longest = _RETRY
-        while True:
-            try:
-                await write()
-                return
-            except CairnQError as error:
-                if pause == _RETRY[0]:
-                    self._link.emit("keeper.settle-failed", error=error)
+        while (answer := await self._connection.ask("settle", write, patience=_PATIENCE)) is None:
             await asyncio.sleep(pause)
             pause = min(longest, pause * 2)
+        return answer
 
     def _ended(self, duty: Settle, task: asyncio.Task[None]) -> None:
         del self._tasks[duty.worker_id]
         if not task.cancelled() and (error := task.exception()) is not None:
             self._link.emit("keeper.fault", worker_id=duty.worker_id, error=error)
+
+
+async def _sweep(store: TaskStore, duty: Settle) -> int:
+    """Rows that the table did not know: never started, so a worker that we ended gives them back."""
+    if duty.released:
+        held = await store.held_by(duty.worker_id)
+        return len(await store.release_many(duty.worker_id, held)) if held else 0
+    crash = envelope.worker_crashed(duty.reason, duty.details)
+    backoff_ms, backoff_max_ms = duty.retry_backoff_ms, duty.retry_backoff_max_ms
+    return len(await store.fail_worker(duty.worker_id, crash, backoff_ms=backoff_ms, backoff_max_ms=backoff_max_ms))
 
 
 def settlement_of(entry: Entry, duty: Settle) -> Settlement:
