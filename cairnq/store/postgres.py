@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import psycopg
 
 from cairnq.db.foreign import ForeignExecutor
 from cairnq.db.listen import Listener
 from cairnq.db.pool import PsycopgExecutor
-from cairnq.db.session import PgExecutor
+from cairnq.db.session import PgExecutor, Row
 from cairnq.db.sqlstate import translate
 from cairnq.db.statements import Statements
 from cairnq.pure import arguments
@@ -78,6 +79,18 @@ class PostgresStore(Submitting, Claiming, Settling, Changing, Reading):
                 "the source must be a database URL or an object with query, execute and transaction, "
                 f"not {type(source).__name__}"
             )
+
+    async def _rows_planned_afresh(
+        self,
+        name: str,
+        conditions: Collection[str] = (),
+        literals: Mapping[str, str] | None = None,
+        /,
+        **values: Any,
+    ) -> list[Row]:
+        async with self._transaction() as bound:
+            await bound.rows("callers_plans", ["values"])
+            return await bound.rows(name, conditions, literals, **values)
 
     async def connect(self) -> Installation:
         """The connect-time checks (PROTOCOL section 7), once; later calls return what the first found."""

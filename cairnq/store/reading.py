@@ -56,9 +56,10 @@ class Reading(StatementRunner):
             "correlation_id": arguments.optional_text(correlation_id, "correlation_id"),
         }
         given = {what: value for what, value in filters.items() if value is not None}
-        found = await self._rows(
+        kind = [] if status is None else ["status", "finished" if status in TERMINAL_STATUSES else "live"]
+        found = await self._rows_planned_afresh(
             "list",
-            {*given, *(["status"] if status else []), *(["finished"] if status in TERMINAL_STATUSES else [])},
+            {*given, *kind},
             {"status": quote_literal(status)} if status else None,
             limit=arguments.integer(limit, "limit", least=0, most=_MAX_LIMIT),
             offset=arguments.integer(offset, "offset", least=0, most=_MAX_OFFSET),
@@ -69,7 +70,7 @@ class Reading(StatementRunner):
     async def stats(self, queue: str | None = None) -> dict[str, dict[TaskStatus, int]]:
         """Counts by queue and status, zero-filled. Reads every row: for people, not for loops."""
         arguments.optional_text(queue, "queue")
-        found = await self._rows("stats", ["queue"] if queue else [], queue=queue)
+        found = await self._rows_planned_afresh("stats", ["queue"] if queue else [], queue=queue)
         counts: dict[str, dict[TaskStatus, int]] = {}
         if queue is not None:
             counts[queue] = dict.fromkeys(STATUSES, 0)

@@ -106,6 +106,17 @@ class StatementRunner:
             await asyncio.sleep(_RETRY_PAUSE_S * attempt * random.random())  # noqa: S311 - jitter, not a secret
         raise AssertionError("unreachable: the last attempt returns or raises")
 
+    async def _rows_planned_afresh(
+        self,
+        name: str,
+        conditions: Collection[str] = (),
+        literals: Mapping[str, str] | None = None,
+        /,
+        **values: Any,
+    ) -> list[Row]:
+        """For people's questions: which index serves one depends on how common the values are that it names."""
+        return await self._rows(name, conditions, literals, **values)
+
 
 class CallersError(Exception):
     """Carries an exception out of code of the caller's that ran inside our transaction; it is theirs to understand."""
