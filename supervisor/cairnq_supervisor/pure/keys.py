@@ -12,6 +12,7 @@ from cairnq_supervisor.pure import quantities
 
 AUTO = "auto"
 _APP = re.compile(r"[A-Za-z_][\w]*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:\[\]]+)):(\d{1,5})", re.ASCII)
 _TRUTH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 Parse = Callable[[Any], Any]
@@ -93,6 +94,23 @@ def names(value: Any) -> tuple[str, ...]:
     raise ValueError('a list of handler names, such as ["send_mail", "resize"]')
 
 
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen. `host` is an IP address or a name; an IPv6 one without its brackets."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def address(value: Any) -> Address:
+    if isinstance(value, str) and (match := _ADDRESS.fullmatch(value)) and int(match[3]) <= 65_535:
+        return Address(match[1] or match[2], int(match[3]))
+    raise ValueError('host and port, such as "127.0.0.1:9464", "[::1]:9464", or "0.0.0.0:9464" for every interface')
+
+
 def one_of(*choices: str) -> Parse:
     def parse(value: Any) -> str:
         if isinstance(value, str) and value in choices:
@@ -119,6 +137,7 @@ KEYS: Mapping[str, Key] = {
     "drain_timeout": Key(Scope.TOP, duration),
     "boot_timeout": Key(Scope.TOP, positive_duration),
     "connect_timeout": Key(Scope.TOP, positive_duration),
+    "http": Key(Scope.TOP, address),
     "log": Key(Scope.TOP, one_of("text", "json")),
     "resources": Key(Scope.TOP, amounts),
     "processes": Key(Scope.QUEUE, processes),

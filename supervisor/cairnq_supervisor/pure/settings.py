@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cairnq_supervisor.pure.keys import AUTO, KEYS, QUEUE_KEYS, TABLES, TOP_KEYS
+from cairnq_supervisor.pure.keys import AUTO, KEYS, QUEUE_KEYS, TABLES, TOP_KEYS, Address
 
 DEFAULT_QUEUE = "default"
 
@@ -65,6 +65,7 @@ class Settings:
     drain_timeout: float = 25.0
     boot_timeout: float = 60.0
     connect_timeout: float = 30.0
+    http: Address | None = None
     log: str | None = None
     resources: Mapping[str, int] = field(default_factory=dict)
 
