@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.keeper_seat import Duty, KeeperSeat
+from cairnq_supervisor.loop.reactor import Timer
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.messages import Settle
@@ -22,6 +23,8 @@ class Fleet:
 
     def __init__(self, house: House, review: Callable[[], None]) -> None:
         self._house = house
+        self._beat_timer: Timer | None = None
+        self._beats_needed_at = 0.0
         self.keeper = KeeperSeat(house, self, review)
         self.workers = [
             WorkerSeat(house, queue, slot, self, review)
@@ -34,7 +37,6 @@ class Fleet:
         self.keeper.start()
         for worker in self.workers:
             worker.start()
-        self._beat_regularly()
 
     # What the supervisor asks.
 
@@ -95,6 +97,12 @@ class Fleet:
         identity = {**seat.name, "worker_id": incarnation.worker_id}
         self.keeper.charge(Duty(self._duty(seat, incarnation, ending), incarnation, identity))
 
+    def beats_needed(self) -> None:
+        """A worker holds something. Beats stop when nobody does, and has not for an interval: an idle host sleeps."""
+        self._beats_needed_at = self._house.clock()
+        if self._beat_timer is None:
+            self._beat_later()
+
     def pass_on(self, queue: str) -> None:
         self.queued(queue)
 
@@ -122,10 +130,20 @@ class Fleet:
     def _of(self, queue: str) -> Iterator[WorkerSeat]:
         return (worker for worker in self.workers if worker.queue.name == queue)
 
-    def _beat_regularly(self) -> None:
+    @property
+    def _beat_interval(self) -> float:
+        return self._house.settings.shortest_lease / BEATS_PER_LEASE
+
+    def _beat_later(self) -> None:
+        self._beat_timer = self._house.reactor.call_after(self._beat_interval, self._beat_now)
+
+    def _beat_now(self) -> None:
+        self._beat_timer = None
+        quiet = self._house.clock() - self._beats_needed_at >= self._beat_interval
+        if quiet and all(worker.incarnation is None or worker.incarnation.holds_nothing for worker in self.workers):
+            return
         self.order_beat()
-        interval = self._house.settings.shortest_lease / BEATS_PER_LEASE
-        self._house.reactor.call_after(interval, self._beat_regularly)
+        self._beat_later()
 
     def _duty(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> Settle:
         """A worker that we ended for reasons outside its calls was draining: no claim of it is on the wire any more."""

@@ -30,8 +30,12 @@ class Incarnation:
         self.table = LeaseTable(self._memory.view, capacity)
 
     @property
+    def memory(self) -> memoryview:
+        return self._memory.view
+
+    @property
     def holds_nothing(self) -> bool:
-        return not self.table.entries()
+        return self.table.in_flight_calls == 0 and not self.table.entries()
 
     def hide_from_siblings(self) -> None:
         """After this worker's fork: children that are forked later do not inherit its memory."""

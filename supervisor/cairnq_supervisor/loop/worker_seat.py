@@ -11,7 +11,7 @@ from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.seat import Seat
 from cairnq_supervisor.pure.lifecycle import SeatState
-from cairnq_supervisor.pure.messages import Admit, Exhausting, LeasesChanged, Message, Wake
+from cairnq_supervisor.pure.messages import Admit, Exhausting, Holding, LeasesChanged, Message, Wake
 from cairnq_supervisor.pure.policy import Respawn
 from cairnq_supervisor.pure.settings import QueueSettings
 from cairnq_supervisor.roles.application import registry_for
@@ -30,6 +30,7 @@ class Steward(Protocol):
 
     def lend(self, incarnation: Incarnation) -> None: ...
     def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None: ...
+    def beats_needed(self) -> None: ...
     def pass_on(self, queue: str) -> None: ...
 
 
@@ -78,7 +79,8 @@ class WorkerSeat(Seat):
             worker_id=incarnation.worker_id,
             registry=house.registry,
             installation=house.installation,
-            table=incarnation.table,
+            capacity=incarnation.capacity,
+            memory=incarnation.memory,
         )
         title = f"cairnq: worker {self.queue.name}/{self.slot}"
         return Errand(lambda channel: run_worker(plan, channel), title)
@@ -99,8 +101,11 @@ class WorkerSeat(Seat):
         self.say(LeasesChanged())
 
     def told(self, message: Message) -> None:
-        if isinstance(message, Exhausting):
-            self._steward.pass_on(self.queue.name)
+        match message:
+            case Holding():
+                self._steward.beats_needed()
+            case Exhausting():
+                self._steward.pass_on(self.queue.name)
 
     def settle(self, ending: Ending | None) -> None:
         incarnation, self.incarnation = self.incarnation, None

@@ -83,8 +83,15 @@ class Drained(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Holding(Message):
+    """This worker held nothing and now does: beats are needed. Said at most once in a sixth of a lease."""
+
+    replaceable: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
 class Exhausting(Message):
-    """A claim came back full: there may be work for another worker of this queue."""
+    """After a wake this worker has its hands full: there may be work for another one of its queue."""
 
     replaceable: ClassVar[bool] = True
 

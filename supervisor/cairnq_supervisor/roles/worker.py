@@ -30,6 +30,7 @@ from cairnq_supervisor.pure.messages import (
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from cairnq_supervisor.roles.application import ApplicationError, application_faults, load_registry, registry_for
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
+from cairnq_supervisor.roles.watched import WatchedTable
 from cairnq_supervisor.system.channel import Channel, Received
 
 _ORPHANS_REST = 1.0
@@ -48,7 +49,9 @@ class WorkerPlan:
     worker_id: str
     registry: Registry | None
     installation: Installation
-    table: LeaseTable = field(repr=False)
+    capacity: int
+    memory: memoryview = field(repr=False)
+    """Of the lease table, which the supervisor reads too."""
 
 
 def engine_options(settings: Settings, queue: QueueSettings) -> EngineOptions:
@@ -75,6 +78,7 @@ class _Worker:
     def __init__(self, plan: WorkerPlan) -> None:
         self._plan = plan
         self._engine: Engine | None = None
+        self._table: WatchedTable | None = None
         self._admitted = asyncio.Event()
         self._dismissed = asyncio.Event()
         self._quiesced = False
@@ -117,12 +121,13 @@ class _Worker:
         if not self._admitted.is_set():
             return 0
         plan = self._plan
+        self._table = table = self._watched(link)
         self._engine = engine = Engine(
             store,
             registry,
             [plan.queue.name],
             engine_options(plan.settings, plan.queue),
-            table=plan.table,
+            table=table,
             worker_id=plan.worker_id,
             emit=link.emit,
         )
@@ -130,17 +135,28 @@ class _Worker:
             engine.quiesce()
         if self._dismissed.is_set():
             return 0
-        watch = asyncio.ensure_future(self._leave_when_orphaned(engine, link))
+        watch = asyncio.ensure_future(self._leave_when_orphaned(engine, table, link))
         await engine.run()
         watch.cancel()
         if not self._drains:
             raise RuntimeError("the engine stopped unasked")
         return len(await self._drains[-1])
 
-    async def _leave_when_orphaned(self, engine: Engine, link: Link) -> None:
+    def _watched(self, link: Link) -> WatchedTable:
+        plan = self._plan
+        return WatchedTable(
+            plan.memory,
+            plan.capacity,
+            lease=plan.queue.lease,
+            concurrency=plan.queue.concurrency,
+            say=link.send,
+            clock=boottime,
+        )
+
+    async def _leave_when_orphaned(self, engine: Engine, table: LeaseTable, link: Link) -> None:
         """Claim no more; what runs may go on for as long as its lease is trusted, for nobody renews it now."""
         await link.orphaned.wait()
-        held = self._plan.table.entries()
+        held = table.entries()
         link.emit("worker.orphaned", worker_id=self._plan.worker_id, held=len(held))
         trusted = max((entry.trusted_until for entry in held), default=0.0)
         self._drain(engine, max(boottime(), trusted - _ORPHANS_REST))
@@ -166,7 +182,8 @@ class _Worker:
                 self._quiesced = False
                 if engine is not None:
                     engine.resume()
-            case Wake() if engine is not None:
+            case Wake() if engine is not None and self._table is not None:
+                self._table.woken()
                 engine.wake()
             case LeasesChanged() if engine is not None:
                 engine.leases_changed()
