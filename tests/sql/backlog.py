@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,9 @@ import psycopg
 from cairnq.store.postgres import PostgresStore
 from tests.support.cluster import Cluster
 
-SHARED, SMALL, ELSEWHERE, LADDER = "shared", "small", "elsewhere", "ladder"
-"""Queues: all kinds of work mixed; the same with little waiting; one of finished work; hundreds of priorities."""
+SHARED, SMALL, ELSEWHERE, LADDER, STAIRS = "shared", "small", "elsewhere", "ladder", "stairs"
+"""Queues: all kinds of work mixed; the same with little waiting; finished work; due work at each of many priorities; the
+same in backoff, with a little due work below."""
 
 MINE, YOURS, FOREIGN = "mine", "yours", "foreign"
 """Names: the first two have handlers here, the third belongs to another program and stands ahead of them."""
@@ -26,12 +28,14 @@ PRIORITIES = 500
 CROWD = 50
 """Other workers, each with ten tasks running."""
 
+_RUNNING_BLOCK = 101
+
 _ROWS = """
 insert into cairnq_tasks (id, name, queue, status, payload, metadata, max_attempts, priority, attempt, worker_id,
     lease_until_ms, run_at_ms, root_id, parent_id, correlation_id, created_at_ms, updated_at_ms, completed_at_ms, result, error)
 select made.id, made.name, made.queue, made.status, jsonb_build_object('number', made.n, 'text', repeat('x', 60)), '{}', 3,
     made.priority, made.attempt, made.worker_id,
-    case when made.status = 'running' then clock.now_ms + 600000 end,
+    case when made.status = 'running' then clock.now_ms + 86400000 end,
     clock.now_ms + made.due_in_ms,
     coalesce(made.root_id, made.id), made.root_id, made.correlation_id, clock.now_ms, clock.now_ms,
     case when made.status in ('succeeded', 'failed', 'canceled') then clock.now_ms - 1000 end,
@@ -52,6 +56,16 @@ cross join (
     from generate_series(1, %(count)s::integer) n
 ) made
 """
+
+
+def task_ids(block: int, count: int) -> list[str]:
+    """The oldest `count` ids of one block, in order."""
+    return [f"task_{block:08x}{number:018d}" for number in range(1, count + 1)]
+
+
+def running(count: int) -> list[str]:
+    """Tasks that `BUSY` holds, in their first attempt."""
+    return task_ids(_RUNNING_BLOCK, count)
 
 
 @dataclass(slots=True)
@@ -92,12 +106,10 @@ class Backlog:
         return self.fresh if statistics == "fresh" else self.idle
 
 
-async def build(server: Cluster) -> Backlog:
+def build(server: Cluster) -> Backlog:
     """Takes seconds. `idle` keeps statistics that say that no task has ever been running."""
     idle = server.create_database()
-    store = PostgresStore(server.dsn(idle), max_size=1)
-    await store.connect()
-    await store.close()
+    asyncio.run(_install(server.dsn(idle)))
     with server.connect(idle) as connection:
         _load_what_waits_and_what_ended(connection)
         connection.execute("vacuum (analyze) cairnq_tasks, cairnq_task_keys")
@@ -108,6 +120,12 @@ async def build(server: Cluster) -> Backlog:
     with server.connect(fresh) as connection:
         connection.execute("vacuum (analyze) cairnq_tasks, cairnq_task_keys")
     return Backlog(server.dsn(fresh), server.dsn(idle))
+
+
+async def _install(dsn: str) -> None:
+    store = PostgresStore(dsn, max_size=1)
+    await store.connect()
+    await store.close()
 
 
 def _load_what_waits_and_what_ended(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
@@ -123,6 +141,8 @@ def _load_what_waits_and_what_ended(connection: psycopg.Connection[tuple[Any, ..
     loader.add(SMALL_BACKOFF, queue=SMALL, priority="100", due=False)
     loader.add(SMALL_AHEAD, queue=SMALL, name=FOREIGN, priority="10")
     loader.add(2 * PRIORITIES, queue=LADDER, priority="each")
+    loader.add(20 * PRIORITIES, queue=STAIRS, priority="each", due=False)
+    loader.add(100, queue=STAIRS, priority="-1")
     connection.execute(
         "insert into cairnq_task_keys select 'key-' || t.id, t.id, 0, 0 from cairnq_tasks t where t.status <> 'queued'"
     )
@@ -130,6 +150,6 @@ def _load_what_waits_and_what_ended(connection: psycopg.Connection[tuple[Any, ..
 
 def _load_what_runs(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
     connection.execute("set session_replication_role = replica")
-    loader = Loader(connection, stamp=100)
+    loader = Loader(connection, stamp=_RUNNING_BLOCK - 1)
     loader.add(RUNNING, queue=SHARED, status="running", worker=BUSY)
     loader.add(10 * CROWD, queue=SHARED, status="running", worker="worker_other", crowd=True)

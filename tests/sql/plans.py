@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from psycopg import sql
 from cairnq.db.statements import Statements, quote_literal
 
 TASKS = "cairnq_tasks"
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_numbers = itertools.count(1)
 _SCANS = ("Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Heap Scan", "Tid Scan", "Sample Scan")
 _INDEX_NODES = ("Index Scan", "Index Only Scan", "Bitmap Index Scan")
 
@@ -91,12 +95,23 @@ def _render(node: dict[str, Any], depth: int) -> Iterator[str]:
         yield from _render(child, depth + 1)
 
 
+def connect(dsn: str, planning: str) -> Connection:
+    """`ours`: with the settings of our own connections; `auto`, `custom` or `generic`: the server's own, and such plans."""
+    connection = psycopg.connect(dsn, autocommit=True)
+    if planning == "ours":
+        connection.execute(Statements("postgres", None).get("connection").text.encode())
+    else:
+        modes = {"auto": "auto", "custom": "force_custom_plan", "generic": "force_generic_plan"}
+        connection.execute(f"set plan_cache_mode = {modes[planning]}".encode())
+    return connection
+
+
 class Prepared:
     """One variant of a statement, prepared on one connection; every execution is rolled back."""
 
     def __init__(
         self,
-        connection: psycopg.Connection[tuple[Any, ...]],
+        connection: Connection,
         name: str,
         conditions: Collection[str] = (),
         literals: Mapping[str, str] | None = None,
@@ -105,7 +120,7 @@ class Prepared:
         statement = Statements("postgres", "public").get(name, conditions, quoted)
         self._connection = connection
         self._parameters = statement.parameters
-        self._handle = f"plan_{name}"
+        self._handle = f"plan_{next(_numbers)}"
         connection.execute(f"prepare {self._handle} as {statement.text}".encode())
 
     def explain(self, **values: Any) -> Plan:
@@ -115,14 +130,6 @@ class Prepared:
         assert found is not None
         document = found[0] if isinstance(found[0], list) else json.loads(found[0])
         return Plan(document[0]["Plan"], tuple(item["Trigger Name"] for item in document[0].get("Triggers", ())))
-
-    def generic_plans(self) -> int:
-        """How often this connection has used the plan that knows no values."""
-        found = self._connection.execute(
-            "select generic_plans from pg_prepared_statements where name = %s", [self._handle]
-        ).fetchone()
-        assert found is not None
-        return int(found[0])
 
     def _execute(self, values: Mapping[str, Any]) -> sql.Composed:
         text = sql.SQL("explain (analyze, buffers, timing off, format json) execute {}").format(

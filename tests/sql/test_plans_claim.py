@@ -1,0 +1,163 @@
+"""A claim reads what it takes, and little more: whatever waits behind it, ahead of it or beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import psycopg
+import pytest
+
+from cairnq.db.statements import Statements
+from tests.sql.backlog import FOREIGN, LADDER, MINE, PRIORITIES, SHARED, SMALL, STAIRS, YOURS
+from tests.sql.plans import Plan, Prepared, connect
+
+CLAIM_INDEXES = {"cairnq_lean_claim_idx", "cairnq_lean_claim_name_idx"}
+LIMIT = 10
+PAGES_PER_DESCENT = 5
+"""From an index's root to a row of the table, at these sizes."""
+
+
+def asked(queue: str, names: list[str] | None = None) -> dict[str, Any]:
+    values: dict[str, Any] = {"queues": [queue], "worker_id": "worker_new", "lease_ms": 30_000, "limit": LIMIT}
+    return values if names is None else {**values, "names": names}
+
+
+def assert_walks_in_claim_order(plan: Plan, *, names: int = 1) -> None:
+    """Index entries in their order, no row thrown away, no sort of more than was wanted from each source."""
+    assert plan.scanned_whole() == []
+    assert plan.indexes() <= CLAIM_INDEXES
+    assert plan.thrown_away() == 0, plan
+    assert all(rows <= LIMIT * names for rows in plan.sorts()), plan
+
+
+@pytest.mark.statement("claim")
+def test_claim_costs_the_same_with_a_thousand_and_with_two_hundred_thousand_queued(prepare):
+    claim = prepare("claim")
+    small, large = claim.explain(**asked(SMALL)), claim.explain(**asked(SHARED))
+    assert small.rows == large.rows == LIMIT
+    for plan in (small, large):
+        assert_walks_in_claim_order(plan)
+    assert large.buffers <= 1.2 * small.buffers, large
+
+
+@pytest.mark.statement("claim_named")
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param([MINE, YOURS, FOREIGN], id="all that are queued"),
+        pytest.param([MINE, YOURS], id="foreign names ahead"),
+        pytest.param([MINE], id="foreign names ahead and among them"),
+    ],
+)
+def test_named_claim_costs_the_same_with_a_thousand_and_with_two_hundred_thousand_queued(prepare, names):
+    claim = prepare("claim_named")
+    small, large = claim.explain(**asked(SMALL, names)), claim.explain(**asked(SHARED, names))
+    assert small.rows == large.rows == LIMIT
+    for plan in (small, large):
+        assert_walks_in_claim_order(plan, names=len(names))
+    assert large.buffers <= 1.2 * small.buffers, large
+
+
+@pytest.mark.statement("claim_named")
+def test_named_claim_reads_no_row_of_a_foreign_name(prepare):
+    plan = prepare("claim_named").explain(**asked(SHARED, [MINE]))
+    # twice the rows it takes (found, then updated), a look at each of three priorities, and one at the names
+    assert plan.read() <= 2 * LIMIT + 3 + 1, plan
+
+
+@pytest.mark.statement("claim")
+def test_claim_steps_over_a_priority_full_of_backoff(prepare):
+    """The shared queue holds 20,000 rows in backoff at priority 100, above all that is due."""
+    plan = prepare("claim").explain(**asked(SHARED))
+    assert plan.read() <= 2 * LIMIT + 3, plan
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        pytest.param("claim", None, id="any name", marks=pytest.mark.statement("claim")),
+        pytest.param("claim_named", [MINE, YOURS], id="both names", marks=pytest.mark.statement("claim_named")),
+        pytest.param("claim_named", [MINE], id="one name of two", marks=pytest.mark.statement("claim_named")),
+    ],
+)
+def test_claim_stops_at_the_priorities_it_needs(prepare, statement, names):
+    """Hundreds of priorities with two due rows each: ten rows are found in the first five (one name: the first ten)."""
+    plan = prepare(statement).explain(**asked(LADDER, names))
+    assert plan.rows == LIMIT
+    assert_walks_in_claim_order(plan, names=2)
+    assert plan.read() <= 2 * LIMIT + 4 * LIMIT, plan
+
+
+@pytest.mark.statement("claim")
+def test_claim_below_hundreds_of_priorities_in_backoff_costs_two_looks_each(prepare):
+    """10,000 rows in backoff, twenty to a priority: the cost follows the priorities and not the rows."""
+    plan = prepare("claim").explain(**asked(STAIRS))
+    assert plan.rows == LIMIT
+    assert_walks_in_claim_order(plan)
+    assert plan.buffers <= 2 * PAGES_PER_DESCENT * (PRIORITIES + 2 * LIMIT), plan
+
+
+@pytest.mark.statement("claim", "claim_named")
+def test_claim_of_an_empty_queue_is_a_look_at_the_index(prepare):
+    for plan in (prepare("claim").explain(**asked("nobody")), prepare("claim_named").explain(**asked("nobody", [MINE]))):
+        assert plan.rows == 0
+        assert plan.buffers <= 4 * PAGES_PER_DESCENT
+
+
+@pytest.mark.statement("claim")
+def test_claim_of_several_queues_takes_at_most_its_limit_from_each(prepare):
+    plan = prepare("claim").explain(**(asked(SHARED) | {"queues": [SHARED, SMALL, LADDER]}))
+    assert plan.rows == LIMIT
+    assert plan.scanned_whole() == []
+    assert plan.read() <= 3 * (2 * LIMIT + 4), plan
+
+
+@pytest.mark.statement("due")
+@pytest.mark.parametrize("names", [None, [MINE, YOURS]], ids=["any name", "some names"])
+def test_look_for_due_work_reads_a_handful_of_rows(prepare, names):
+    due = prepare("due", [] if names is None else ["names"])
+    plan = due.explain(**asked(SHARED, names))
+    assert plan.indexes() <= CLAIM_INDEXES
+    assert plan.scanned_whole() == []
+    assert plan.buffers <= 8 * PAGES_PER_DESCENT, plan
+
+
+@pytest.mark.statement("queue_depth")
+def test_depth_is_counted_no_further_than_its_bound(prepare):
+    plan = prepare("queue_depth").explain(queue=SHARED, bound=100)
+    assert plan.indexes() <= CLAIM_INDEXES
+    assert plan.read() <= 100
+    assert plan.buffers <= 2 * PAGES_PER_DESCENT, plan
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        pytest.param("claim", None, marks=pytest.mark.statement("claim")),
+        pytest.param("claim_named", [MINE], marks=pytest.mark.statement("claim_named")),
+    ],
+)
+def test_claims_keep_their_plan_over_eight_executions_on_one_connection(backlog, statistics, statement, names):
+    with connect(backlog.dsn(statistics), "auto") as connection:
+        claim = Prepared(connection, statement)
+        plans = [claim.explain(**asked(SHARED, names)) for _ in range(8)]
+    for plan in plans:
+        assert_walks_in_claim_order(plan)
+    assert max(plan.buffers for plan in plans[1:]) <= 1.2 * plans[0].buffers
+
+
+@pytest.mark.statement("claim", "claim_named")
+def test_claim_passes_the_entries_of_what_was_claimed_since_the_last_vacuum_once(backlog, planning):
+    """Thousands of claims leave dead entries at the head of the index; each further claim may read them once at most."""
+    for statement, names in (("claim", None), ("claim_named", [MINE, YOURS])):
+        with connect(backlog.fresh, planning) as connection, connection.transaction(force_rollback=True):
+            claim = Prepared(connection, statement)
+            first = claim.explain(**asked(SHARED, names))
+            bare = psycopg.RawCursor(connection)
+            text = Statements("postgres", "public").get(statement)
+            bare.execute(text.text.encode(), text.arrange(asked(SHARED, names) | {"limit": 5_000}))
+            later = claim.explain(**asked(SHARED, names))
+        assert later.rows == LIMIT
+        # one page of the table for a dozen dead entries, and one of the index for a hundred: 400 to 450 for one walk
+        assert later.buffers <= first.buffers + 600, later
