@@ -14,7 +14,7 @@ from cairnq.store.backpressure import DEFAULT_POLL_MS, DEFAULT_WAIT_MS, Backpres
 from cairnq.store.base import TaskStore
 from cairnq.store.postgres import PostgresStore
 from cairnq.store.retention import Retention, Sweeper
-from cairnq.store.wait import DoneWatch, Waiter
+from cairnq.store.wait import DoneWatch, Waiter, check_options
 from cairnq.store.watch import Watch
 
 R = TypeVar("R")
@@ -174,13 +174,14 @@ class CairnQ:
         if wait_timeout_ms is not None and timeout_ms is not None:
             raise InvalidArgument("give timeout_ms or wait_timeout_ms, not both: they mean the same")
         given = timeout_ms if wait_timeout_ms is None else wait_timeout_ms
+        patience = {
+            "timeout_ms": DEFAULT_TIMEOUT_MS if given is None else given,
+            "poll_ms": poll_ms,
+            "max_poll_ms": max_poll_ms,
+        }
+        check_options(**patience)
         task = await self.submit(name, payload, **submit)
-        ended = await self.wait(
-            task.id,
-            timeout_ms=DEFAULT_TIMEOUT_MS if given is None else given,
-            poll_ms=poll_ms,
-            max_poll_ms=max_poll_ms,
-        )
+        ended = await self.wait(task.id, **patience)
         if ended.failed:
             raise TaskFailed(ended.error)
         if ended.canceled:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from cairnq.pure import arguments
 from cairnq.pure.errors import CairnQError, TaskTimeout
-from cairnq.pure.models import Task, TaskRef
+from cairnq.pure.models import Task
 from cairnq.store.base import TaskStore
 
 POLL_GROWTH = 1.5
@@ -33,9 +33,12 @@ class DoneWatch:
         self._look_again = False
 
     @asynccontextmanager
-    async def watching(self, task_id: str) -> AsyncIterator[asyncio.Event]:
-        """The event is set each time the task's end was notified."""
+    async def watching(self, task_id: str | None) -> AsyncIterator[asyncio.Event]:
+        """The event is set each time the task's end was notified, or may have been missed; without a task, never."""
         event = asyncio.Event()
+        if task_id is None:
+            yield event
+            return
         self._waiting.setdefault(task_id, set()).add(event)
         try:
             await self._subscribe()
@@ -45,16 +48,12 @@ class DoneWatch:
             events.discard(event)
             if not events:
                 del self._waiting[task_id]
-            if not self._waiting:
-                self._linger = asyncio.get_running_loop().call_later(LINGER_S, self._close_if_idle)
+            if not self._waiting and self._linger is None:
+                self._linger = asyncio.get_running_loop().call_later(LINGER_S, self._linger_over)
 
     async def close(self) -> None:
         async with self._lock:
-            if self._linger is not None:
-                self._linger.cancel()
-            stop, self._stop = self._stop, None
-            if stop is not None:
-                await stop()
+            await self._unsubscribe()
 
     async def _subscribe(self) -> None:
         async with self._lock:
@@ -62,23 +61,30 @@ class DoneWatch:
                 self._linger.cancel()
                 self._linger = None
             if self._stop is None:
-                self._stop = await self._store.listen([DONE_CHANNEL], self._on_notify, lambda _delivers: None)
+                self._stop = await self._store.listen([DONE_CHANNEL], self._on_notify, self._on_state)
 
     def _on_notify(self, _channel: str, task_id: str) -> None:
         if task_id:
             self._wake(task_id)
-        elif self._looking is None or self._looking.done():
-            self._looking = asyncio.get_running_loop().create_task(self._look())
         else:
-            self._look_again = True
+            self._look_at_all()
 
     def _wake(self, task_id: str) -> None:
         for event in self._waiting.get(task_id, ()):
             event.set()
 
+    def _on_state(self, delivers: bool) -> None:
+        """What ended before notifications (again) arrived was not notified."""
+        if delivers:
+            self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        self._look_again = True
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+
     async def _look(self) -> None:
         """Something changed and nobody said what: one read for all waits."""
-        self._look_again = True
         while self._look_again and self._waiting:
             self._look_again = False
             try:
@@ -88,10 +94,27 @@ class DoneWatch:
             for task_id in ended:
                 self._wake(task_id)
 
-    def _close_if_idle(self) -> None:
-        self._linger = None
-        if not self._waiting:
-            self._closing = asyncio.get_running_loop().create_task(self.close())
+    def _linger_over(self) -> None:
+        self._closing = asyncio.get_running_loop().create_task(self._close_if_idle())
+
+    async def _close_if_idle(self) -> None:
+        async with self._lock:  # somebody may have come to wait in between
+            if not self._waiting:
+                await self._unsubscribe()
+
+    async def _unsubscribe(self) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
+        stop, self._stop = self._stop, None
+        if stop is not None:
+            await stop()
+
+
+def check_options(*, timeout_ms: int, poll_ms: int, max_poll_ms: int) -> None:
+    """Raises `InvalidArgument`: for whoever does something else before the wait."""
+    _deadline(timeout_ms)
+    _Pauses(poll_ms, max_poll_ms)
 
 
 class Waiter:
@@ -116,7 +139,7 @@ class Waiter:
                         return task
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
-                    await self._time_out(task_id, None, timeout_ms)
+                    return await self._last_look(task_id, None, timeout_ms)
                 await _wait_for(done, min(pauses.next(), remaining))
 
     async def wait_by_key(self, key: str, *, timeout_ms: int, poll_ms: int, max_poll_ms: int) -> Task:
@@ -124,26 +147,30 @@ class Waiter:
         arguments.text(key, "key")
         deadline = _deadline(timeout_ms)
         pauses = _Pauses(poll_ms, max_poll_ms)
+        watched: str | None = None
         while True:
-            ref = await self._store.get_status_by_key(key)
-            if ref is not None and ref.is_terminal:
-                task = await self._store.get_by_key(key)
-                if task is not None and task.is_terminal:
-                    return task
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                await self._time_out(None if ref is None else ref.id, key, timeout_ms)
-            await self._pause(ref, min(pauses.next(), remaining))
+            async with self._watch.watching(watched) as done:
+                while True:
+                    done.clear()
+                    ref = await self._store.get_status_by_key(key)
+                    if ref is not None and ref.is_terminal:
+                        task = await self._store.get_by_key(key)
+                        if task is not None and task.is_terminal:
+                            return task
+                    standing = None if ref is None else ref.id
+                    remaining = deadline - time.monotonic()
+                    if remaining <= 0:
+                        return await self._last_look(standing, key, timeout_ms)
+                    if standing != watched:
+                        break  # listen for that one, and look again
+                    await _wait_for(done, min(pauses.next(), remaining))
+            watched = standing
 
-    async def _pause(self, ref: TaskRef | None, seconds: float) -> None:
-        if ref is None:
-            await asyncio.sleep(seconds)
-            return
-        async with self._watch.watching(ref.id) as done:
-            await _wait_for(done, seconds)
-
-    async def _time_out(self, task_id: str | None, key: str | None, timeout_ms: int) -> None:
+    async def _last_look(self, task_id: str | None, key: str | None, timeout_ms: int) -> Task:
+        """The task, if it has ended at this very moment. Raises `TaskTimeout`, which says what it is stuck in."""
         task = None if task_id is None else await self._store.get(task_id)
+        if task is not None and task.is_terminal:
+            return task
         what = f"task {task_id}" if key is None else f"the task under key {key!r}"
         raise TaskTimeout(
             f"{what} did not end within {timeout_ms} ms: {describe(task)}", task_id=task_id, task=task, key=key
@@ -154,8 +181,6 @@ def describe(task: Task | None) -> str:
     """What a task that has not ended is stuck in."""
     if task is None:
         return "there is no such task (never submitted, purged, or forgotten after its success)"
-    if task.is_terminal:
-        return f"it has {task.status} by now"
     which = f"attempt {task.attempt} of {task.max_attempts}"
     if task.running:
         progress = "" if task.progress is None else f", progress {task.progress:.0%}"

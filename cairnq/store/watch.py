@@ -14,7 +14,7 @@ QUEUED_CHANNEL = "cairnq_queued"
 
 
 class Watch:
-    """`on_signal` runs on the event loop and must not block."""
+    """`on_signal` runs on the event loop and must not block; what it raises goes to the loop's exception handler."""
 
     def __init__(
         self,
@@ -31,10 +31,8 @@ class Watch:
         self._ticking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        self._unlisten = await self._store.listen(
-            [QUEUED_CHANNEL, DONE_CHANNEL], self._on_notify, lambda _delivers: None
-        )
         self._ticking = asyncio.create_task(self._tick(), name="cairnq watch")
+        self._unlisten = await self._store.listen([QUEUED_CHANNEL, DONE_CHANNEL], self._on_notify, self._on_state)
 
     async def stop(self) -> None:
         ticking, self._ticking = self._ticking, None
@@ -47,13 +45,26 @@ class Watch:
 
     def _on_notify(self, channel: str, payload: str) -> None:
         if not payload:  # something changed, and nobody said what
-            self._on_signal(WatchSignal("poll"))
+            self._signal(WatchSignal("poll"))
         elif channel == DONE_CHANNEL:
-            self._on_signal(WatchSignal("done", task_id=payload))
+            self._signal(WatchSignal("done", task_id=payload))
         elif self._queues is None or payload in self._queues:
-            self._on_signal(WatchSignal("queued", queue=payload))
+            self._signal(WatchSignal("queued", queue=payload))
+
+    def _on_state(self, delivers: bool) -> None:
+        """What changed before notifications (again) arrived was not notified."""
+        if delivers:
+            self._signal(WatchSignal("poll"))
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(self._poll_s)
-            self._on_signal(WatchSignal("poll"))
+            self._signal(WatchSignal("poll"))
+
+    def _signal(self, signal: WatchSignal) -> None:
+        """From the loop itself, so that a callback that raises ends neither the ticks nor the subscription."""
+        asyncio.get_running_loop().call_soon(self._tell, signal)
+
+    def _tell(self, signal: WatchSignal) -> None:
+        if self._ticking is not None:
+            self._on_signal(signal)
