@@ -46,7 +46,7 @@ $(BIN)/python:
 
 # The stamps hold the moment of the last installation: a changed pyproject.toml installs again.
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[test,fast]'
+	$(BIN)/python -m pip install --quiet -e '.[test]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
