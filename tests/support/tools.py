@@ -22,7 +22,16 @@ def install(name: str, *requirements: str) -> Path:
         return home / "bin"
     if not (home / "bin" / "python").exists():
         venv.create(home, with_pip=True, symlinks=True)
-    command = [home / "bin" / "python", "-I", "-m", "pip", "install", "--quiet", "--retries=1", "--timeout=20"]
+    command: list[str | Path] = [
+        home / "bin" / "python",
+        "-I",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--retries=1",
+        "--timeout=20",
+    ]
     done = subprocess.run([*command, *requirements], check=False, capture_output=True, text=True)
     if done.returncode != 0:
         raise ToolUnavailable(f"pip could not install {wanted}: {done.stderr.strip().splitlines()[-1]}")
