@@ -38,6 +38,8 @@ class Configuration:
     """Where the application is looked for first."""
 
     origin: str
+    path: Path
+    """The file's real path, or the folder's where there is no file: what the control socket is named after."""
 
 
 def load(flags: Flags, environment: Mapping[str, str], *, needs_app: bool = True) -> Configuration:
@@ -55,7 +57,13 @@ def load(flags: Flags, environment: Mapping[str, str], *, needs_app: bool = True
     settings, more = combine(layers, flags.queues, database=database, cores=granted_cores(), needs_app=needs_app)
     if settings is None or faults:
         raise ConfigurationError([*faults, *more])
-    return Configuration(settings, folder, origin)
+    return Configuration(settings, folder, origin, configuration_path(flags.config))
+
+
+def configuration_path(given: Path | None) -> Path:
+    """Real path of the configuration, or the folder where there is none: what the control socket is named after."""
+    path = given or _found(Path.cwd())
+    return path.resolve() if path is not None else Path.cwd()
 
 
 def forget_secrets() -> None:

@@ -21,7 +21,7 @@ from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
 from cairnq_supervisor.config import Configuration, Flags, describe, forget_secrets, load
 from cairnq_supervisor.loop.supervisor import Supervisor
-from cairnq_supervisor.pure import dsn
+from cairnq_supervisor.pure import address, dsn
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.settings import ConfigurationError, Settings
 from cairnq_supervisor.roles.application import (
@@ -32,6 +32,7 @@ from cairnq_supervisor.roles.application import (
 )
 from cairnq_supervisor.roles.preflight import preflight
 from cairnq_supervisor.system import signals
+from cairnq_supervisor.system.control import ControlSocket, Occupied
 from cairnq_supervisor.system.journal import Journal
 from cairnq_supervisor.system.spawn import thread_count
 
@@ -65,6 +66,7 @@ def _serve(configuration: Configuration, journal: Journal) -> int:
     settings = configuration.settings
     setproctitle.setproctitle("cairnq: supervisor")
     _announce(settings, journal)
+    listener = _control_socket(configuration, journal)
     registry = _preloaded(configuration, journal)
     installation = _checked(settings, journal)
     _warn_of_threads(settings, journal)
@@ -72,7 +74,7 @@ def _serve(configuration: Configuration, journal: Journal) -> int:
     gc.collect()
     gc.freeze()
     signals.block()
-    return Supervisor(settings, installation, registry, journal).run()
+    return Supervisor(settings, installation, registry, journal, listener).run()
 
 
 def _configured(flags: Flags) -> Configuration:
@@ -94,6 +96,17 @@ def _usable_descriptor(fd: int | None) -> int | None:
     except OSError as error:
         raise Refused(Exit.USAGE, f"cairnq: --events-fd {fd}: {error.strerror}; open it in the caller") from error
     return fd
+
+
+def _control_socket(configuration: Configuration, journal: Journal) -> ControlSocket | None:
+    """None where no socket can be made: then there is no status, but that is no reason not to work."""
+    try:
+        return ControlSocket(address.to_serve(configuration.path, os.environ))
+    except (Occupied, address.TooLong) as error:
+        raise Refused(Exit.CONFIG, str(error)) from error
+    except OSError as error:
+        journal.emit("control.unavailable", reason=str(error))
+        return None
 
 
 def _preloaded(configuration: Configuration, journal: Journal) -> Registry | None:

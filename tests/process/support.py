@@ -24,8 +24,9 @@ Fields = dict[str, Any]
 class Run:
     """One supervisor. Made by `Runs.start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, config: Path, log: Path) -> None:
         self.process = process
+        self.config = config
         self.log = log
         self.heard: list[Fields] = []
         self.pidfds: dict[int, int] = {}
@@ -160,7 +161,7 @@ class Runs:
                 env={**os.environ, "PYTHONPATH": str(APP), "CAIRNQ_DSN": dsn or self._dsn, **(environment or {})},
             )
         os.close(writer_fd)
-        run = Run(process, log)
+        run = Run(process, file, log)
         reader = asyncio.StreamReader(limit=1 << 22)
         await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reader_fd, "rb")

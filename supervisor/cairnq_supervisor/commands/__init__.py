@@ -15,11 +15,13 @@ from cairnq_supervisor.commands import (
     purge,
     retry,
     stats,
+    status,
+    steering,
     submit,
 )
 from cairnq_supervisor.commands.shape import Commands
 
-_ALL = (check, doctor, migrate, submit, get, listing, stats, cancel, retry, purge, completion)
+_ALL = (check, doctor, migrate, submit, get, listing, stats, cancel, retry, purge, status, steering, completion)
 
 
 def add_to(commands: Commands) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.keeper_seat import Duty, KeeperSeat
 from cairnq_supervisor.loop.reactor import Timer
+from cairnq_supervisor.loop.roster import Roster
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.messages import Settle
@@ -16,6 +18,8 @@ from cairnq_supervisor.system.processes import Ending
 BEATS_PER_LEASE = 3
 LAST_SWEEP = 1.0
 """Seconds after a death for which a drain waits with its sweeps."""
+
+TOTALS = ("claimed", "succeeded", "failed", "released")
 
 
 class Fleet:
@@ -26,19 +30,20 @@ class Fleet:
         self._beat_timer: Timer | None = None
         self._beats_needed_at = 0.0
         self.keeper = KeeperSeat(house, self, review)
-        self.workers = [
-            WorkerSeat(house, queue, slot, self, review)
-            for queue in house.settings.queues
-            for slot in range(queue.processes)
-        ]
+        self.roster = Roster(house, lambda *place: WorkerSeat(*place, steward=self, review=review))
+        self.past: Counter[str] = Counter()
+        """Totals of the workers that are gone."""
 
     def start(self) -> None:
         """The keeper first, so that it is there before the first lease."""
         self.keeper.start()
-        for worker in self.workers:
-            worker.start()
+        self.roster.open()
 
     # What the supervisor asks.
+
+    @property
+    def workers(self) -> list[WorkerSeat]:
+        return self.roster.seats
 
     @property
     def all_ready(self) -> bool:
@@ -48,7 +53,9 @@ class Fleet:
     @property
     def hopeless(self) -> bool:
         """Every worker seat failed to become ready, too often and from the beginning."""
-        return all(worker.respawn.hopeless and worker.ready_since is None for worker in self.workers)
+        return bool(self.workers) and all(
+            worker.respawn.hopeless and worker.ready_since is None for worker in self.workers
+        )
 
     @property
     def refusal(self) -> int | None:
@@ -67,23 +74,6 @@ class Fleet:
             duty for duty in self.keeper.duties.values() if not duty.settled or now - duty.message.since < LAST_SWEEP
         ]
 
-    def quiesce(self) -> None:
-        for worker in self.workers:
-            worker.quiesce()
-
-    def resume(self) -> None:
-        for worker in self.workers:
-            worker.resume()
-
-    def drain_workers(self, deadline: float) -> None:
-        """One deadline for all."""
-        for worker in self.workers:
-            worker.drain(deadline)
-
-    def give_up(self) -> None:
-        for worker in self.workers:
-            worker.give_up()
-
     # What a worker's seat asks (Steward).
 
     def lend(self, incarnation: Incarnation) -> None:
@@ -91,6 +81,7 @@ class Fleet:
 
     def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None:
         """One that left in order, or never was let in, left nothing; anything else is the keeper's to settle."""
+        self.past.update({name: getattr(incarnation.table, name) for name in TOTALS})
         if incarnation.holds_nothing and (seat.left_in_order or not seat.admitted):
             self.keeper.take_back(incarnation)
             return
@@ -110,7 +101,7 @@ class Fleet:
 
     def queued(self, queue: str) -> None:
         """Wake one worker, the idlest: its claim passes the wake on if it comes back full."""
-        idlest = max(self._of(queue), key=lambda worker: worker.room, default=None)
+        idlest = max(self.roster.of(queue), key=lambda worker: worker.room, default=None)
         if idlest is not None and idlest.room > 0:
             idlest.wake()
 
@@ -126,9 +117,6 @@ class Fleet:
         )
         if vouched:
             self.keeper.order(vouched)
-
-    def _of(self, queue: str) -> Iterator[WorkerSeat]:
-        return (worker for worker in self.workers if worker.queue.name == queue)
 
     @property
     def _beat_interval(self) -> float:

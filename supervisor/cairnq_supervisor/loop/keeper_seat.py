@@ -126,7 +126,7 @@ class KeeperSeat(Seat):
 
     def _listens(self, delivers: bool) -> None:
         if delivers != self.listening and self.state is not SeatState.DRAINING:
-            self.house.emit("keeper.listening" if delivers else "keeper.listen-lost", pid=self._pid)
+            self.house.emit("keeper.listening" if delivers else "keeper.listen-lost", pid=self.pid)
         self.listening = delivers
 
     def _settled(self, worker_id: str, failed: int, released: int) -> None:

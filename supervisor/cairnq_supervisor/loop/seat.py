@@ -49,7 +49,8 @@ class Seat(ABC):
         self.left_in_order = False
         """The latest child was told to leave and did so by itself."""
         self._review = review
-        self._wanted = True
+        self.wanted = True
+        """A successor is due when its child ends."""
         self._quiesced = False
         self._drain_deadline = 0.0
         self._timer: Timer | None = None
@@ -85,6 +86,10 @@ class Seat(ABC):
     # What the supervisor asks of a seat.
 
     @property
+    def pid(self) -> int | None:
+        return self.child.pid if self.child is not None else None
+
+    @property
     def live(self) -> bool:
         return self.state in LIVE
 
@@ -108,7 +113,7 @@ class Seat(ABC):
 
         A second call with a nearer deadline hastens it.
         """
-        self._wanted = False
+        self.wanted = False
         hastened = self.state is SeatState.DRAINING and deadline < self._drain_deadline
         self._drain_deadline = deadline
         self._advance(SeatEvent.DRAIN)
@@ -134,7 +139,7 @@ class Seat(ABC):
         match message:
             case Ready():
                 self.ready_since = self.house.clock()
-                self.house.emit(f"{self.noun}.ready", **self.identity, pid=self._pid)
+                self.house.emit(f"{self.noun}.ready", **self.identity, pid=self.pid)
                 self._advance(SeatEvent.READY_QUIESCED if self._quiesced else SeatEvent.READY)
             case Drained(unended=unended):
                 self._advance(SeatEvent.STUCK if unended else SeatEvent.DRAINED)
@@ -159,20 +164,16 @@ class Seat(ABC):
 
     def exited(self, ending: Ending) -> None:
         """It is reaped, and its process group dead."""
-        pid, self._ending, self.child = self._pid, ending, None
+        pid, self._ending, self.child = self.pid, ending, None
         self.house.outages.forget(self)
         self.left_in_order = self.state is SeatState.DRAINING and ending.clean
         if not self.left_in_order:
             self._record_death()
         self._report(pid, ending)
         self.ready_since = None
-        self._advance(SeatEvent.EXITED if self._wanted else SeatEvent.ENDED)
+        self._advance(SeatEvent.EXITED if self.wanted else SeatEvent.ENDED)
 
     # The table at work.
-
-    @property
-    def _pid(self) -> int | None:
-        return self.child.pid if self.child is not None else None
 
     def _advance(self, event: SeatEvent) -> None:
         before, step = self.state, SEAT_TABLE[self.state, event]
@@ -216,7 +217,7 @@ class Seat(ABC):
     def _kill(self, event: SeatEvent) -> None:
         self.kill_reason = self.kill_reason or _REASONS.get(event, str(event))
         self.ended_from_outside = event in _FROM_OUTSIDE
-        self.house.emit(f"{self.noun}.killed", **self.identity, pid=self._pid, reason=self.kill_reason)
+        self.house.emit(f"{self.noun}.killed", **self.identity, pid=self.pid, reason=self.kill_reason)
         if self.child is not None:
             self.child.kill()
 
@@ -229,7 +230,7 @@ class Seat(ABC):
 
     def _report(self, pid: int | None, ending: Ending) -> None:
         facts = {**self.identity, "pid": pid, "code": ending.code, "signal": ending.signal, "cause": str(ending)}
-        if self.left_in_order or not self._wanted:
+        if self.left_in_order or not self.wanted:
             self.house.emit(f"{self.noun}.exited", **facts)
             return
         self.house.emit(f"{self.noun}.died", **facts, respawn_in_s=self.respawn.delay)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import time
 import traceback
+from collections.abc import Mapping
+from typing import Any
 
 from cairnq.pure.clock import Clock, boottime
 from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
+from cairnq_supervisor.loop.control import Control
+from cairnq_supervisor.loop.desk import Desk
 from cairnq_supervisor.loop.fleet import LAST_SWEEP, Fleet
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.outages import Outages
 from cairnq_supervisor.loop.reactor import WRITE, Reactor
+from cairnq_supervisor.loop.report import report
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.lifecycle import FLEET_TABLE, FleetAction, FleetEvent, FleetState
 from cairnq_supervisor.pure.policy import REPEAT_WINDOW, is_repeat
+from cairnq_supervisor.pure.requests import BadRequest
 from cairnq_supervisor.pure.settings import Settings
+from cairnq_supervisor.system.control import ControlSocket
 from cairnq_supervisor.system.descriptors import Descriptors
 from cairnq_supervisor.system.journal import Journal
 from cairnq_supervisor.system.signals import SignalPipe
@@ -37,6 +46,7 @@ class Supervisor:
         installation: Installation,
         registry: Registry | None,
         journal: Journal,
+        listener: ControlSocket | None,
         clock: Clock = boottime,
     ) -> None:
         self._settings = settings
@@ -44,7 +54,9 @@ class Supervisor:
         self._clock = clock
         self._reactor = Reactor(clock, self._fault)
         self._descriptors = Descriptors()
-        house = House(
+        self._listener = listener
+        self._started_at = time.time()
+        self._house = House(
             settings=settings,
             installation=installation,
             registry=registry,
@@ -54,7 +66,7 @@ class Supervisor:
             outages=Outages(journal.emit),
             clock=clock,
         )
-        self._fleet = Fleet(house, self._review_soon)
+        self._fleet = Fleet(self._house, self._review_soon)
         self._state = FleetState.STARTING
         self._code = Exit.OK
         self._ending_since: float | None = None
@@ -68,12 +80,45 @@ class Supervisor:
         self._descriptors.add(self._reactor.fileno(), *pipe.descriptors, *self._journal.own_descriptors)
         self._journal.when_congested(self._flush_when_writable)
         self._reactor.watch(pipe, lambda _events: self._hear(pipe))
+        control = self._open_control()
         self._fleet.start()
         self._reactor.run()
+        if control is not None:
+            control.close()
         self._journal.emit("supervisor.stopped", code=int(self._code))
         pipe.close()
         self._reactor.close()
         return self._code
+
+    # Requests.
+
+    def _open_control(self) -> Control | None:
+        if self._listener is None:
+            return None
+        desk = Desk(
+            self._fleet,
+            report=self._report,
+            is_leaving=lambda: self._state not in (FleetState.STARTING, FleetState.RUNNING),
+            uses_resource=self._house.uses_resource,
+            drain=lambda: self._told_to_end(signal.SIGTERM),
+            reload=self._reload,
+        )
+        return Control(self._listener, self._reactor, self._descriptors, desk.answer)
+
+    def _report(self) -> Mapping[str, Any]:
+        return report(self._fleet, self._house, state=self._state, pid=os.getpid(), started_at=self._started_at)
+
+    def _reload(self) -> None:
+        raise BadRequest("this version does not reload; restart it")
+
+    def _scale_all(self, step: int) -> None:
+        """One process more or fewer on every queue that can have several; the last one stays."""
+        roster = self._fleet.roster
+        for queue in roster.queues:
+            processes = roster.wanted(queue.name) + step
+            if processes >= 1 and not self._house.uses_resource(queue):
+                roster.scale(queue, processes)
+                self._journal.emit("queue.scaled", queue=queue.name, processes=processes)
 
     # Signals.
 
@@ -93,6 +138,8 @@ class Supervisor:
                 self._advance(FleetEvent.RESUME)
             case signal.SIGCONT:
                 pass  # sent along with a signal that a stopped process would not hear
+            case signal.SIGTTIN | signal.SIGTTOU if self._state in (FleetState.STARTING, FleetState.RUNNING):
+                self._scale_all(1 if number is signal.SIGTTIN else -1)
             case signal.SIGCHLD:
                 pass  # every child has its pidfd; nothing is learned from this
             case _:
@@ -132,16 +179,16 @@ class Supervisor:
                 emit("supervisor.running", workers=len(fleet.workers))
             case FleetAction.QUIESCE:
                 emit("supervisor.quiesced")
-                fleet.quiesce()
+                fleet.roster.quiesce()
             case FleetAction.RESUME:
                 emit("supervisor.resumed")
-                fleet.resume()
+                fleet.roster.resume()
             case FleetAction.DRAIN:
                 emit("drain.started", cause=self._cause, timeout_s=self._settings.drain_timeout)
-                fleet.drain_workers(now + self._settings.drain_timeout)
+                fleet.roster.drain(now + self._settings.drain_timeout)
             case FleetAction.HASTEN:
                 emit("drain.hastened", cause=self._cause)
-                fleet.drain_workers(now)
+                fleet.roster.drain(now)
             case FleetAction.GIVE_UP:
                 self._give_up()
             case FleetAction.DISMISS_KEEPER:
@@ -153,7 +200,7 @@ class Supervisor:
         self._code = Exit(self._fleet.refusal or Exit.UNAVAILABLE)
         self._cause = "no worker can start"
         self._journal.emit("supervisor.gave-up", code=int(self._code))
-        self._fleet.give_up()
+        self._fleet.roster.give_up()
 
     def _review_soon(self) -> None:
         """Once in this turn, after whatever is going on has been finished."""
@@ -164,6 +211,7 @@ class Supervisor:
     def _review(self) -> None:
         self._review_due = False
         fleet = self._fleet
+        fleet.roster.tidy()
         match self._state:
             case FleetState.STARTING if fleet.hopeless or fleet.refusal is not None:
                 self._advance(FleetEvent.HOPELESS)

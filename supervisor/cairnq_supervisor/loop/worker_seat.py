@@ -40,11 +40,19 @@ class WorkerSeat(Seat):
     noun = "worker"
 
     def __init__(
-        self, house: House, queue: QueueSettings, slot: int, steward: Steward, review: Callable[[], None]
+        self,
+        house: House,
+        queue: QueueSettings,
+        slot: int,
+        generation: int,
+        *,
+        steward: Steward,
+        review: Callable[[], None],
     ) -> None:
         super().__init__(house, Respawn(), review)
         self.queue = queue
         self.slot = slot
+        self.generation = generation
         self.incarnation: Incarnation | None = None
         self.admitted = False
         self._steward = steward

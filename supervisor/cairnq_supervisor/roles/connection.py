@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from cairnq.pure.clock import Clock, boottime
 from cairnq.pure.errors import DatabaseUnavailable
 from cairnq.run.beats import within
 from cairnq.run.outage import Outage
@@ -19,9 +20,10 @@ MakeStore = Callable[[], TaskStore]
 class Connection:
     """`make` gives a store of one connection, opened at its first use. One that does not answer is replaced."""
 
-    def __init__(self, make: MakeStore, outage: Outage) -> None:
+    def __init__(self, make: MakeStore, outage: Outage, clock: Clock = boottime) -> None:
         self._make = make
         self._outage = outage
+        self._clock = clock
         self._store = make()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -30,12 +32,13 @@ class Connection:
 
         Raises only what is a bug of ours.
         """
+        asked_at = self._clock()
         try:
             answer = await within(work(self._store), patience, operation)
         except Exception as error:
             if not self._outage.is_of_database(error):
                 raise
-            self._outage.failed(error, operation)
+            self._outage.failed(error, operation, asked_at=asked_at)
             if isinstance(error, DatabaseUnavailable):
                 self._replace()
             return None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +53,12 @@ class Process:
         if seen.si_code == os.CLD_EXITED:
             return Ending(code=seen.si_status)
         return Ending(signal=seen.si_status)
+
+
+def resident_bytes(pid: int) -> int | None:
+    """Memory of a process that is in RAM, None when it is gone or there is no /proc."""
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+    except (OSError, IndexError):
+        return None
+    return int(pages) * resource.getpagesize()

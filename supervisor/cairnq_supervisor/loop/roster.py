@@ -1,0 +1,197 @@
+"""Which worker seats there are: hired at the start, added and taken away by scaling, replaced one at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from cairnq_supervisor.loop.house import House
+from cairnq_supervisor.loop.worker_seat import WorkerSeat
+from cairnq_supervisor.pure.lifecycle import SeatState
+from cairnq_supervisor.pure.settings import QueueSettings
+
+MakeSeat = Callable[[House, QueueSettings, int, int], WorkerSeat]
+"""`make(house, queue, slot, generation)`."""
+
+_AT_WORK = frozenset({SeatState.READY, SeatState.QUIESCING})
+
+
+@dataclass(slots=True)
+class _Replacement:
+    """A successor for one seat. `queue` is as the successor is to have it."""
+
+    old: WorkerSeat
+    queue: QueueSettings
+    new: WorkerSeat | None = None
+
+
+class Roster:
+    """Call `tidy` after every change of a seat. `house.settings` says what there is to begin with."""
+
+    def __init__(self, house: House, make_seat: MakeSeat) -> None:
+        self._house = house
+        self._make_seat = make_seat
+        self._replacements: deque[_Replacement] = deque()
+        self._current: _Replacement | None = None
+        self._paused: set[str] = set()
+        self._quiesced = False
+        self._want = {queue.name: queue.processes for queue in house.settings.queues}
+        self.generation = 1
+        self.seats: list[WorkerSeat] = []
+
+    def open(self) -> None:
+        """Fill every seat that the configuration names."""
+        for queue in self.queues:
+            for slot in range(queue.processes):
+                self._hire(queue, slot)
+
+    @property
+    def queues(self) -> tuple[QueueSettings, ...]:
+        return self._house.settings.queues
+
+    def wanted(self, queue: str) -> int:
+        """Processes that this queue is to have."""
+        return self._want.get(queue, 0)
+
+    def is_paused(self, queue: str) -> bool:
+        return self._quiesced or queue in self._paused
+
+    def of(self, queue: str) -> Iterator[WorkerSeat]:
+        return (seat for seat in self.seats if seat.queue.name == queue)
+
+    # Claiming or not.
+
+    def quiesce(self) -> None:
+        self._quiesced = True
+        self._tell_paused()
+
+    def resume(self) -> None:
+        self._quiesced = False
+        self._tell_paused()
+
+    def pause(self, queue: str, *, paused: bool) -> None:
+        (self._paused.add if paused else self._paused.discard)(queue)
+        self._tell_paused()
+
+    def _tell_paused(self) -> None:
+        for seat in self.seats:
+            if self.is_paused(seat.queue.name):
+                seat.quiesce()
+            else:
+                seat.resume()
+
+    # More and fewer.
+
+    def scale(self, queue: QueueSettings, processes: int) -> None:
+        """Fill new seats with the lowest free numbers; those with the highest leave first."""
+        self._want[queue.name] = processes
+        present = sorted((seat for seat in self.of(queue.name) if seat.wanted), key=lambda seat: seat.slot)
+        for seat in present[processes:]:
+            seat.drain(self._deadline())
+        taken = {seat.slot for seat in present}
+        free = (slot for slot in range(processes + len(taken)) if slot not in taken)
+        for _ in range(processes - len(present)):
+            self._hire(queue, next(free))
+
+    def drain(self, deadline: float) -> None:
+        """Everybody leaves, by one deadline."""
+        self._replacements.clear()
+        self._current = None
+        for seat in self.seats:
+            seat.drain(deadline)
+
+    def give_up(self) -> None:
+        for seat in self.seats:
+            seat.give_up()
+
+    # Successors.
+
+    def replace(self, seat: WorkerSeat, reason: str) -> None:
+        """A new one in its place, once it is ready; where a resource is at stake, after the old one has left."""
+        known = [self._current, *self._replacements]
+        if seat.wanted and not any(one is not None and one.old is seat for one in known):
+            self._house.emit("worker.replacing", **seat.identity, pid=seat.pid, reason=reason)
+            self._replacements.append(_Replacement(seat, seat.queue))
+            self.tidy()
+
+    def renew(self, house: House) -> None:
+        """Another configuration: queues that are gone leave, new ones come, and every other seat gets a successor."""
+        self.generation += 1
+        self._house = house
+        self._replacements.clear()
+        queues = {queue.name: queue for queue in self.queues}
+        self._want = {name: queue.processes for name, queue in queues.items()}
+        for seat in list(self.seats):
+            if seat.queue.name not in queues and seat.wanted:
+                seat.drain(self._deadline())
+        for queue in queues.values():
+            present = sorted((seat for seat in self.of(queue.name) if seat.wanted), key=lambda seat: seat.slot)
+            for seat in present[: queue.processes]:
+                self._replacements.append(_Replacement(seat, queue))
+            self.scale(queue, queue.processes)
+        self.tidy()
+
+    @property
+    def replacing(self) -> bool:
+        return self._current is not None or bool(self._replacements)
+
+    def tidy(self) -> None:
+        """Bring the replacement that is under way one step further, and forget seats that nobody needs."""
+        while self._step():
+            pass
+        gone = [seat for seat in self.seats if seat.state is SeatState.STOPPED and not seat.wanted]
+        self.seats = [seat for seat in self.seats if seat not in gone]
+
+    def _step(self) -> bool:
+        """Whether something changed."""
+        if self._current is None:
+            if not self._replacements:
+                return False
+            self._current = self._replacements.popleft()
+        one = self._current
+        if one.new is None:
+            return self._begin(one)
+        if one.new.state in _AT_WORK and one.old.wanted:
+            one.old.drain(self._deadline())
+            return True
+        if one.new.respawn.hopeless and not one.new.live and one.old.wanted:
+            self._abandon(one)
+            return True
+        if one.old.state is SeatState.STOPPED or not one.new.wanted:
+            self._current = None
+            return True
+        return False
+
+    def _begin(self, one: _Replacement) -> bool:
+        """The successor first, unless two must not be there at the same time, or there is nobody to wait for."""
+        first_out = not one.old.live or self._house.uses_resource(one.queue)
+        if first_out and one.old.wanted:
+            one.old.drain(self._deadline())
+            return True
+        if not one.old.wanted and not first_out:
+            self._current = None  # scaled away meanwhile
+            return True
+        if first_out and one.old.state is not SeatState.STOPPED:
+            return False
+        one.new = self._hire(one.queue, one.old.slot)
+        return True
+
+    def _abandon(self, one: _Replacement) -> None:
+        """The old one stays. What cannot start in one place would not start in the others."""
+        assert one.new is not None
+        self._house.emit("worker.replacement-failed", **one.old.identity, reason="its successor does not become ready")
+        one.new.drain(self._deadline())
+        self._replacements.clear()
+        self._current = None
+
+    def _hire(self, queue: QueueSettings, slot: int) -> WorkerSeat:
+        seat = self._make_seat(self._house, queue, slot, self.generation)
+        self.seats.append(seat)
+        if self.is_paused(queue.name):
+            seat.quiesce()
+        seat.start()
+        return seat
+
+    def _deadline(self) -> float:
+        return self._house.clock() + self._house.settings.drain_timeout

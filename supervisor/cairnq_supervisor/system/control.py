@@ -1,0 +1,86 @@
+"""The control socket: a Unix socket of mode 0600 that one supervisor holds by a lock, and its clients' connections."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+from pathlib import Path
+
+_BACKLOG = 16
+_MODE = 0o600
+
+
+class Occupied(Exception):
+    """Another supervisor holds this socket."""
+
+
+class ControlSocket:
+    """Listens at `path`. What a dead supervisor left there is known by its lock being free, and replaced."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `Occupied`, or `OSError` where the folder does not allow it."""
+        self.path = path
+        self._lock_path = Path(f"{path}.lock")
+        self._lock = self._hold()
+        try:
+            self._socket = self._bind()
+        except OSError:
+            os.close(self._lock)
+            raise
+
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        return self._lock, self._socket.fileno()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def accept(self) -> socket.socket | None:
+        """The next client, non-blocking; None when there is none, or no descriptor for it."""
+        try:
+            client, _ = self._socket.accept()
+        except OSError:
+            return None
+        client.setblocking(False)
+        return client
+
+    def close(self) -> None:
+        for path in (self.path, self._lock_path):
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+        self._socket.close()
+        os.close(self._lock)
+
+    def _hold(self) -> int:
+        """The lock's descriptor. A file that its last holder removed meanwhile is no lock."""
+        while True:
+            lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(lock), self._lock_path.stat()):
+                    return lock
+            except BlockingIOError:
+                os.close(lock)
+                message = f"another supervisor of this configuration is running (it holds {self.path})"
+                raise Occupied(message) from None
+            except FileNotFoundError:
+                pass
+            os.close(lock)
+
+    def _bind(self) -> socket.socket:
+        with contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o777 & ~_MODE)
+        try:
+            listener.bind(str(self.path))
+        except OSError:
+            listener.close()
+            raise
+        finally:
+            os.umask(before)
+        listener.setblocking(False)
+        listener.listen(_BACKLOG)
+        return listener
