@@ -6,13 +6,14 @@ The environments are kept in `.peers/` of the repository. The newest release is 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import itertools
 import json
 import subprocess
 import time
 import venv
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,22 +50,32 @@ class Peer:
 def install(release: str) -> Peer:
     """`release` is a version, or `newest`."""
     home = ROOT / ".peers" / release
+    home.parent.mkdir(exist_ok=True)
+    with _only_one(home.parent / f"{release}.lock"):
+        _bring_up_to_date(home, release)
     python = home / "bin" / "python"
-    stamp = home / "installed"
-    if not _is_fresh(stamp, release):
-        if not python.exists():
-            venv.create(home, with_pip=True, symlinks=True)
-        _pip(python, "cairnq[postgres]" + ("" if release == NEWEST else f"=={release}"), offline_is_fine=stamp.exists())
-        stamp.touch()
     ask = "from importlib.metadata import version; print(version('cairnq'))"
     said = subprocess.run([python, "-I", "-c", ask], check=True, capture_output=True, text=True)
     return Peer(python, said.stdout.strip())
 
 
-def _is_fresh(stamp: Path, release: str) -> bool:
-    if not stamp.exists():
-        return False
-    return release != NEWEST or time.time() - stamp.stat().st_mtime < _DAY_S
+@contextmanager
+def _only_one(lock: Path) -> Iterator[None]:
+    """Two runs of the tests share the environments."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _bring_up_to_date(home: Path, release: str) -> None:
+    python, stamp = home / "bin" / "python", home / "installed"
+    usable = stamp.exists() and python.exists()  # a link to a Python that is gone does not exist
+    if usable and (release != NEWEST or time.time() - stamp.stat().st_mtime < _DAY_S):
+        return
+    if not usable:
+        venv.create(home, with_pip=True, symlinks=True, clear=True)
+    _pip(python, "cairnq[postgres]" + ("" if release == NEWEST else f"=={release}"), offline_is_fine=usable)
+    stamp.touch()
 
 
 def _pip(python: Path, requirement: str, *, offline_is_fine: bool) -> None:
