@@ -55,7 +55,12 @@ async def _counters(connection: psycopg.AsyncConnection[Any]) -> tuple[int, int]
 async def test_beat_of_five_hundred_leases_is_hot(store, database):
     """The first beat after a claim finds its pages full: 99 of 100 are HOT even then, and all from the second on."""
     ids = await claimed(store, LEASES)
-    values = {"ids": ids, "worker_ids": ["worker_a"] * LEASES, "attempts": [1] * LEASES, "leases_ms": [600_000] * LEASES}
+    values = {
+        "ids": ids,
+        "worker_ids": ["worker_a"] * LEASES,
+        "attempts": [1] * LEASES,
+        "leases_ms": [600_000] * LEASES,
+    }
     async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
         updated, hot = await counted(connection, "beat", **values)
         assert updated == LEASES

@@ -100,7 +100,10 @@ def test_claim_below_hundreds_of_priorities_in_backoff_costs_two_looks_each(prep
 
 @pytest.mark.statement("claim", "claim_named")
 def test_claim_of_an_empty_queue_is_a_look_at_the_index(prepare):
-    for plan in (prepare("claim").explain(**asked("nobody")), prepare("claim_named").explain(**asked("nobody", [MINE]))):
+    for plan in (
+        prepare("claim").explain(**asked("nobody")),
+        prepare("claim_named").explain(**asked("nobody", [MINE])),
+    ):
         assert plan.rows == 0
         assert plan.buffers <= 4 * PAGES_PER_DESCENT
 
