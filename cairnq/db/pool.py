@@ -6,23 +6,33 @@ import asyncio
 import logging
 import os
 import select
+import time
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any, Self
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 from psycopg.types.numeric import Int8Dumper
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from cairnq.db.borrow import borrow
 from cairnq.db.connection import PsycopgSession, parse_dsn
+from cairnq.db.fault import Fault
 from cairnq.db.session import Session
+from cairnq.db.sqlstate import classify
 from cairnq.db.statements import Statements
 from cairnq.pure.errors import StoreClosed
 
 CHECKOUT_TIMEOUT_S = 10.0
 """How long a call waits for a connection of the pool: twice the connect time-out of a DSN that sets none."""
+
+ATTEMPT_S = 1.0
+"""In an outage a waiting call makes the pool try again this often, so that work goes on within seconds after it."""
+
+_inherited: list[AsyncConnectionPool[AsyncConnection[Any]]] = []
+"""A forked child keeps its parent's pools for ever: their end would be noisy, and closing them the parent's loss."""
 
 
 class PsycopgExecutor:
@@ -38,6 +48,7 @@ class PsycopgExecutor:
         self._max_size = max_size
         self._pooled = pooled
         self._closed = False
+        self._latest = _LatestAttempt()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
         self._opening: asyncio.Lock | None = None
@@ -58,14 +69,12 @@ class PsycopgExecutor:
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Session]:
-        pool = await self._ready_pool()
-        async with pool.connection() as connection:
+        async with self._connection() as connection:
             yield PsycopgSession(connection)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
-        pool = await self._ready_pool()
-        async with pool.connection() as connection, connection.transaction():
+        async with self._connection() as connection, connection.transaction():
             yield PsycopgSession(connection)
 
     def borrow(self, given: Any, *, transaction: bool) -> AbstractAsyncContextManager[Session]:
@@ -77,6 +86,30 @@ class PsycopgExecutor:
         if pool is not None and self._owner == (os.getpid(), asyncio.get_running_loop()):
             await pool.close()
 
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        pool = await self._ready_pool()
+        async with AsyncExitStack() as stack:
+            yield await self._check_out(pool, stack)
+
+    async def _check_out(
+        self, pool: AsyncConnectionPool[AsyncConnection[Any]], stack: AsyncExitStack
+    ) -> AsyncConnection[Any]:
+        """A connection until the end of `stack`.
+
+        It asks again and again, for in an outage the pool soon gives up for whoever waits already, and tries anew only
+        for whoever asks anew. It raises what the latest attempt failed with, at once where waiting will not help.
+        """
+        deadline = time.monotonic() + CHECKOUT_TIMEOUT_S
+        while True:
+            remaining = deadline - time.monotonic()
+            try:
+                return await stack.enter_async_context(pool.connection(min(ATTEMPT_S, remaining)))
+            except PoolTimeout as late:
+                failure = self._latest.failure
+                if remaining <= ATTEMPT_S or (failure is not None and classify(failure) is Fault.CONFIGURATION):
+                    raise (failure or late).with_traceback(None) from None
+
     async def _ready_pool(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
         if self._closed:
             raise StoreClosed("the store is closed; open a new one")
@@ -84,6 +117,8 @@ class PsycopgExecutor:
         if self._owner != owner:
             # After a fork (or in a second event loop) the old pool belongs to somebody else: it is dropped, never
             # closed, for closing would end the parent's sessions over the shared sockets.
+            if self._pool is not None and self._owner is not None and self._owner[0] != owner[0]:
+                _inherited.append(self._pool)
             self._owner, self._pool, self._opening = owner, None, asyncio.Lock()
         if self._pool is None:
             assert self._opening is not None
@@ -99,14 +134,13 @@ class PsycopgExecutor:
             pool_log.setLevel(logging.ERROR)
         pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
             make_conninfo(**self._settings),
+            connection_class=self._latest.connection_class(),
             kwargs={"autocommit": True},
             configure=self._configure,
             check=_check_if_it_spoke,
             min_size=self._min_size,
             max_size=self._max_size,
-            timeout=CHECKOUT_TIMEOUT_S,
-            # An attempt every second or so in an outage, so that work goes on within seconds after it.
-            reconnect_timeout=1.0,
+            reconnect_timeout=ATTEMPT_S / 2,
             open=False,
         )
         await pool.open()
@@ -120,6 +154,28 @@ class PsycopgExecutor:
             return
         connection.prepare_threshold = 0
         await connection.execute(Statements(self.dialect, None).get("connection").text.encode())
+
+
+class _LatestAttempt:
+    """How the pool's latest attempt to connect ended; the pool itself keeps it to its log."""
+
+    failure: psycopg.Error | None = None
+
+    def connection_class(self) -> type[AsyncConnection[Any]]:
+        latest = self
+
+        class Connection(AsyncConnection[Any]):
+            @classmethod
+            async def connect(cls, *args: Any, **options: Any) -> Self:
+                try:
+                    connection = await super().connect(*args, **options)
+                except psycopg.Error as error:
+                    latest.failure = error
+                    raise
+                latest.failure = None
+                return connection
+
+        return Connection
 
 
 async def _check_if_it_spoke(connection: AsyncConnection[Any]) -> None:
