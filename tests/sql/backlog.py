@@ -12,8 +12,8 @@ from cairnq.store.postgres import PostgresStore
 from tests.support.cluster import Cluster
 
 SHARED, SMALL, ELSEWHERE, LADDER, STAIRS = "shared", "small", "elsewhere", "ladder", "stairs"
-"""Queues: all kinds of work mixed; the same with little waiting; finished work; due work at each of many priorities; the
-same in backoff, with a little due work below."""
+"""Queues: all kinds of work mixed; the same with little waiting; finished work; due work at each of many priorities;
+the same in backoff, with a little due work below."""
 
 MINE, YOURS, FOREIGN = "mine", "yours", "foreign"
 """Names: the first two have handlers here, the third belongs to another program and stands ahead of them."""
@@ -32,9 +32,10 @@ _RUNNING_BLOCK = 101
 
 _ROWS = """
 insert into cairnq_tasks (id, name, queue, status, payload, metadata, max_attempts, priority, attempt, worker_id,
-    lease_until_ms, run_at_ms, root_id, parent_id, correlation_id, created_at_ms, updated_at_ms, completed_at_ms, result, error)
-select made.id, made.name, made.queue, made.status, jsonb_build_object('number', made.n, 'text', repeat('x', 60)), '{}', 3,
-    made.priority, made.attempt, made.worker_id,
+    lease_until_ms, run_at_ms, root_id, parent_id, correlation_id, created_at_ms, updated_at_ms, completed_at_ms,
+    result, error)
+select made.id, made.name, made.queue, made.status,
+    jsonb_build_object('number', made.n, 'text', repeat('x', 60)), '{}', 3, made.priority, made.attempt, made.worker_id,
     case when made.status = 'running' then clock.now_ms + 86400000 end,
     clock.now_ms + made.due_in_ms,
     coalesce(made.root_id, made.id), made.root_id, made.correlation_id, clock.now_ms, clock.now_ms,
@@ -46,12 +47,14 @@ cross join (
     select 'task_' || lpad(to_hex(%(stamp)s::bigint), 8, '0') || lpad(n::text, 18, '0') as id, n,
         case when %(name)s = 'either' then case when n %% 2 = 0 then 'mine' else 'yours' end else %(name)s end as name,
         %(queue)s::text as queue, %(status)s::text as status,
-        case when %(priority)s::text = 'each' then n %% %(priorities)s else %(priority)s::bigint end::integer as priority,
+        case when %(priority)s::text = 'each' then n %% %(priorities)s else %(priority)s::bigint end::integer
+            as priority,
         case when %(status)s = 'queued' then 0 else 1 end as attempt,
         %(worker)s::text || case when %(crowd)s then '_' || (n %% 50)::text else '' end as worker_id,
         case when %(due)s then -3600000 + n else 3600000 + n end as due_in_ms,
-        case when n %% 100 = 7 then 'task_' || lpad(to_hex(%(stamp)s::bigint), 8, '0') || lpad((n - 7)::text, 18, '0') end
-            as root_id,
+        case when n %% 100 = 7 then
+            'task_' || lpad(to_hex(%(stamp)s::bigint), 8, '0') || lpad((n - 7)::text, 18, '0')
+        end as root_id,
         case when n %% 500 = 9 then 'order-' || (n / 5000)::text end as correlation_id
     from generate_series(1, %(count)s::integer) n
 ) made
@@ -89,8 +92,16 @@ class Loader:
     ) -> None:
         self.stamp += 1
         values = {
-            **{"count": count, "queue": queue, "name": name, "status": status, "priority": priority},
-            **{"worker": worker, "crowd": crowd, "due": due, "stamp": self.stamp, "priorities": PRIORITIES},
+            "count": count,
+            "queue": queue,
+            "name": name,
+            "status": status,
+            "priority": priority,
+            "worker": worker,
+            "crowd": crowd,
+            "due": due,
+            "stamp": self.stamp,
+            "priorities": PRIORITIES,
         }
         self.connection.execute(_ROWS, values)
 

@@ -96,7 +96,7 @@ def _render(node: dict[str, Any], depth: int) -> Iterator[str]:
 
 
 def connect(dsn: str, planning: str) -> Connection:
-    """`ours`: with the settings of our own connections; `auto`, `custom` or `generic`: the server's own, and such plans."""
+    """`ours`: with our own connections' settings; `auto`, `custom` or `generic`: with the server's, and such plans."""
     connection = psycopg.connect(dsn, autocommit=True)
     if planning == "ours":
         connection.execute(Statements("postgres", None).get("connection").text.encode())

@@ -94,9 +94,7 @@ async def test_all_who_write_running_rows_race_without_a_deadlock(store, databas
     async with await psycopg.AsyncConnection.connect(database, autocommit=True) as watch:
         for _ in range(RACES):
             ids = await held(store, ROWS)
-            attempts = {
-                task_id: attempt for task_id, attempt in [(h.task_id, h.attempt) for h in await store.held_by("w")]
-            }
+            attempts = {item.task_id: item.attempt for item in await store.held_by("w")}
             settlements = [Settlement.complete(task_id, attempts[task_id], None) for task_id in reversed(ids)]
             beats = [Beat(task_id, "w", attempts[task_id], LEASE_MS) for task_id in ids[::2] + ids[1::2]]
             settled, beaten, failed, recovered = await asyncio.gather(
@@ -136,8 +134,12 @@ async def test_a_row_that_changes_between_the_look_and_the_lock_is_left_for_the_
                     settle.text.encode(),
                     settle.arrange(
                         {
-                            **{"worker_id": "w", "ids": ids, "attempts": [1], "outcomes": ["complete"]},
-                            **{"bodies": ["1"], "delays_ms": [0]},
+                            "worker_id": "w",
+                            "ids": ids,
+                            "attempts": [1],
+                            "outcomes": ["complete"],
+                            "bodies": ["1"],
+                            "delays_ms": [0],
                         }
                     ),
                 )

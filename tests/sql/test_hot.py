@@ -13,7 +13,8 @@ from cairnq.store.postgres import PostgresStore
 
 LEASES = 500
 COUNTERS = """
-select pg_stat_get_xact_tuples_updated('cairnq_tasks'::regclass), pg_stat_get_xact_tuples_hot_updated('cairnq_tasks'::regclass)
+select pg_stat_get_xact_tuples_updated('cairnq_tasks'::regclass),
+    pg_stat_get_xact_tuples_hot_updated('cairnq_tasks'::regclass)
 """
 INDEXED = """
 select distinct a.attname::text from pg_index i
@@ -21,6 +22,13 @@ join pg_attribute a on a.attrelid = i.indrelid
 where i.indrelid = 'cairnq_tasks'::regclass
     and (a.attnum = any (i.indkey) or pg_get_indexdef(i.indexrelid) ~ ('WHERE.*\\m' || a.attname || '\\M'))
 """
+
+
+@pytest.fixture(autouse=True)
+def undisturbed(store: PostgresStore, database: str) -> None:
+    """An autovacuum's own snapshot would keep old versions on their pages while it lasts."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("alter table cairnq_tasks set (autovacuum_enabled = false)")
 
 
 async def claimed(store: PostgresStore, count: int) -> list[str]:

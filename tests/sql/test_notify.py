@@ -14,6 +14,10 @@ from cairnq.store.postgres import PostgresStore
 
 Notes = list[tuple[str, str]]
 END = ("cairnq_done", "the end")
+INSERT = """
+insert into public.cairnq_tasks (id, name, queue, status, payload, run_at_ms, created_at_ms, updated_at_ms)
+values (%s, 'n', %s, 'queued', '{}', 0, 0, 0)
+"""
 
 
 class Ear:
@@ -119,10 +123,7 @@ async def test_what_is_rolled_back_wakes_nobody(store, ear, database):
 async def test_a_schema_qualified_insert_fires_the_trigger_whatever_the_search_path(store, ear, database):
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("set search_path = pg_catalog")
-        connection.execute(
-            "insert into public.cairnq_tasks (id, name, queue, status, payload, run_at_ms, created_at_ms, updated_at_ms)"
-            " values ('task_1', 'n', 'q', 'queued', '{}', 0, 0, 0)"
-        )
+        connection.execute(INSERT, ["task_1", "q"])
         connection.execute("update public.cairnq_tasks set status = 'canceled' where id = 'task_1'")
     assert ear.heard() == [("cairnq_queued", "q"), ("cairnq_done", "task_1")]
 
@@ -130,7 +131,7 @@ async def test_a_schema_qualified_insert_fires_the_trigger_whatever_the_search_p
 async def test_the_gate_lets_one_of_many_through_while_it_commits(store, ear, database):
     """Two inserts at once into one queue: while the first holds the gate the second is silent; other queues are not."""
     with psycopg.connect(database) as first:
-        await _hold_the_gate_of(store, first, "busy")
+        _hold_the_gate_of(first, "busy")
         await store.submit("a", queue="other")
         assert ear.heard() == [("cairnq_queued", "other")]
         first.commit()
@@ -140,7 +141,7 @@ async def test_the_gate_lets_one_of_many_through_while_it_commits(store, ear, da
 async def test_a_long_transaction_does_not_silence_its_queue(store, ear, database):
     """It holds the gate of one moment; 50 ms later the gate is another."""
     with psycopg.connect(database) as long:
-        await _hold_the_gate_of(store, long, "busy")
+        _hold_the_gate_of(long, "busy")
         bucket = "select (extract(epoch from clock_timestamp()) * 20)::bigint"
         with psycopg.connect(database, autocommit=True) as watch:
             start = watch.execute(bucket).fetchone()
@@ -160,11 +161,7 @@ async def test_sixteen_writers_at_once_are_all_heard_of(store, ear, database):
         with psycopg.connect(database, autocommit=True) as connection:
             barrier.wait()
             for n in range(20):
-                connection.execute(
-                    "insert into cairnq_tasks (id, name, queue, status, payload, run_at_ms, created_at_ms, updated_at_ms)"
-                    " values (%s, 'n', 'q', 'queued', '{}', 0, 0, 0)",
-                    [f"task_{number}_{n}"],
-                )
+                connection.execute(INSERT, [f"task_{number}_{n}", "q"])
 
     threads = [threading.Thread(target=insert, args=(number,)) for number in range(16)]
     for thread in threads:
@@ -176,10 +173,6 @@ async def test_sixteen_writers_at_once_are_all_heard_of(store, ear, database):
     assert 1 <= len(notes) <= 16 * 20
 
 
-async def _hold_the_gate_of(store: PostgresStore, connection: psycopg.Connection[Any], queue: str) -> None:
+def _hold_the_gate_of(connection: psycopg.Connection[Any], queue: str) -> None:
     """An insert in a transaction that stays open."""
-    connection.execute(
-        "insert into cairnq_tasks (id, name, queue, status, payload, run_at_ms, created_at_ms, updated_at_ms)"
-        " values ('task_held', 'n', %s, 'queued', '{}', 0, 0, 0)",
-        [queue],
-    )
+    connection.execute(INSERT, ["task_held", queue])

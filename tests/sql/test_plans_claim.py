@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
-import psycopg
 import pytest
 
 from cairnq.db.statements import Statements
@@ -152,7 +151,7 @@ def test_claims_keep_their_plan_over_eight_executions_on_one_connection(backlog,
 
 @pytest.mark.statement("claim", "claim_named")
 def test_claim_passes_the_entries_of_what_was_claimed_since_the_last_vacuum_once(backlog, planning):
-    """Thousands of claims leave dead entries at the head of the index; each further claim may read them once at most."""
+    """Thousands of claims leave dead entries at the head of the index; a further claim reads them once at most."""
     for statement, names in (("claim", None), ("claim_named", [MINE, YOURS])):
         with connect(backlog.fresh, planning) as connection, connection.transaction(force_rollback=True):
             claim = Prepared(connection, statement)

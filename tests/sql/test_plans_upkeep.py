@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from cairnq.db.statements import Statements
-from tests.sql.backlog import BUSY, CROWD, ELSEWHERE, FINISHED, RUNNING, Backlog
+from tests.sql.backlog import CROWD, ELSEWHERE, FINISHED, RUNNING, Backlog
 from tests.sql.plans import Connection, Prepared, connect
 
 RUNNING_INDEX, FINISHED_INDEX, PRIMARY = "cairnq_lean_running_idx", "cairnq_lean_finished_idx", "cairnq_tasks_pkey"
