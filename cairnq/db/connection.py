@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
 from psycopg.rows import dict_row, tuple_row
 
+from cairnq.db.arrays import array_literal
 from cairnq.db.session import Row
 from cairnq.pure.errors import InvalidDsn
 
@@ -56,8 +57,9 @@ class PsycopgSession:
         self._connection = connection
 
     async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
+        plain = [array_literal(value) if isinstance(value, list) else value for value in values]
         async with psycopg.AsyncRawCursor(self._connection, row_factory=tuple_row) as cursor:
-            await cursor.execute(text.encode(), values)
+            await cursor.execute(text.encode(), plain)
             return [] if cursor.description is None else await cursor.fetchall()
 
     async def query(self, text: str, values: Sequence[Any]) -> list[Any]:

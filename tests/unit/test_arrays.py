@@ -1,0 +1,19 @@
+"""PostgreSQL's text form of arrays. That the server reads it back unchanged is shown by tests/sql/test_hostile_text.py."""
+
+import pytest
+
+from cairnq.db.arrays import array_literal
+
+
+@pytest.mark.parametrize(
+    ("items", "literal"),
+    [
+        ([], "{}"),
+        (["a", "b c"], '{"a","b c"}'),
+        ([1, -2, None], "{1,-2,null}"),
+        (["", "null", "{,}"], '{"","null","{,}"}'),
+        (['say "hi"', "back\\slash", "line\nbreak"], '{"say \\"hi\\"","back\\\\slash","line\nbreak"}'),
+    ],
+)
+def test_an_array_is_written_as_its_literal(items, literal):
+    assert array_literal(items) == literal
