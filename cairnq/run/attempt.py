@@ -21,7 +21,7 @@ class Attempt:
     """
 
     __slots__ = (
-        *("task", "payload_bytes", "table", "slot", "call", "settlement", "status", "lost"),
+        *("task", "payload_bytes", "table", "slot", "call", "settlement", "status", "lost", "started_at"),
         *("_on_closed", "_on_lost", "_event", "_waiter"),
     )
 
@@ -36,6 +36,7 @@ class Attempt:
         self.settlement: Settlement | None = None
         self.status: TaskStatus | None = None
         self.lost = False
+        self.started_at: float | None = None
         self._on_closed = on_closed
         self._waiter: asyncio.Future[TaskStatus | None] | None = None
         self._event: asyncio.Event | None = None
@@ -65,6 +66,7 @@ class Attempt:
     def start(self, now: float) -> None:
         """Its handler is about to run."""
         assert self.slot is not None
+        self.started_at = now
         self.table.start(self.slot, now)
 
     def cancel_requested(self) -> bool:

@@ -14,7 +14,7 @@ from cairnq.run.claimer import Claimer
 from cairnq.run.context import Desk
 from cairnq.run.emit import Emit
 from cairnq.run.executor import Executor
-from cairnq.run.holdings import Holdings
+from cairnq.run.holdings import Holdings, Observer
 from cairnq.run.leases import LeaseTable
 from cairnq.run.options import EngineOptions
 from cairnq.run.outage import Outage
@@ -42,8 +42,12 @@ class Engine:
         emit: Emit,
         clock: Clock = boottime,
         submit: Callable[..., Awaitable[Task]] | None = None,
+        observer: Observer | None = None,
     ) -> None:
-        """`submit` is what contexts submit with, where that is more than the store's own (backpressure)."""
+        """`submit` is what contexts submit with, where that is more than the store's own (backpressure).
+
+        `observer` hears of every attempt, for statistics.
+        """
         self._options = options
         self._clock = clock
         self._emit = emit
@@ -55,7 +59,8 @@ class Engine:
         self._draining: asyncio.Task[list[Held]] | None = None
         self._done = DoneWatch(store)
         usage = Usage()
-        self._holdings = Holdings(table, PayloadBudget(options.max_in_flight_bytes), options.lease_s, clock)
+        budget = PayloadBudget(options.max_in_flight_bytes)
+        self._holdings = Holdings(table, budget, options.lease_s, clock, observer)
         self._settler = Settler(
             store,
             worker_id,

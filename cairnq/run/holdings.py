@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from cairnq.pure.clock import Clock
 from cairnq.pure.models import ClaimedTask, Held, Outcome
@@ -14,16 +15,28 @@ _FAILURES = frozenset({Outcome.FAIL, Outcome.FAIL_PERMANENTLY})
 _RELEASES = frozenset({Outcome.RELEASE, Outcome.INTERRUPT})
 
 
+class Observer(Protocol):
+    """Hears of every attempt that a worker holds. Must not block and must not raise."""
+
+    def claimed(self, attempt: Attempt) -> None: ...
+    def closed(self, attempt: Attempt) -> None:
+        """Settled with `attempt.status`, or (None) lost."""
+        ...
+
+
 class Holdings:
     """Everything between a claim's reply and the settlement's, in slots of `table`."""
 
-    def __init__(self, table: LeaseTable, budget: PayloadBudget, lease_s: float, clock: Clock) -> None:
+    def __init__(
+        self, table: LeaseTable, budget: PayloadBudget, lease_s: float, clock: Clock, observer: Observer | None = None
+    ) -> None:
         self.table = table
         self.budget = budget
         self._lease_s = lease_s
         self._clock = clock
         self._by_slot: dict[int, Attempt] = {}
         self._let_go: dict[Held, float] = {}
+        self._observer = observer
 
     def __iter__(self) -> Iterator[Attempt]:
         """Over a copy: attempts may be closed on the way."""
@@ -40,6 +53,8 @@ class Holdings:
         self.budget.add(claimed.payload_bytes)
         self.table.claimed += 1
         self.table.in_flight_bytes = self.budget.used
+        if self._observer is not None:
+            self._observer.claimed(attempt)
         return attempt
 
     def unknown(self, running: list[Held]) -> list[Held]:
@@ -63,6 +78,8 @@ class Holdings:
         table = self.table
         self.budget.remove(attempt.payload_bytes)
         table.in_flight_bytes = self.budget.used
+        if self._observer is not None:
+            self._observer.closed(attempt)
         if attempt.status is None or attempt.settlement is None:
             self._let_go[attempt.held] = self._clock() + 2 * self._lease_s
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import socket
 import sys
 import threading
 
@@ -33,6 +34,7 @@ from cairnq_supervisor.roles.application import (
 from cairnq_supervisor.roles.preflight import preflight
 from cairnq_supervisor.system import signals
 from cairnq_supervisor.system.control import ControlSocket, Occupied
+from cairnq_supervisor.system.http import listen
 from cairnq_supervisor.system.journal import Journal
 from cairnq_supervisor.system.spawn import thread_count
 
@@ -67,6 +69,7 @@ def _serve(configuration: Configuration, journal: Journal) -> int:
     setproctitle.setproctitle("cairnq: supervisor")
     _announce(settings, journal)
     listener = _control_socket(configuration, journal)
+    http = _http_socket(configuration)
     registry = _preloaded(configuration, journal)
     installation = _checked(settings, journal)
     _warn_of_threads(settings, journal)
@@ -74,7 +77,7 @@ def _serve(configuration: Configuration, journal: Journal) -> int:
     gc.collect()
     gc.freeze()
     signals.block()
-    return Supervisor(settings, installation, registry, journal, listener).run()
+    return Supervisor(settings, installation, registry, journal, listener, http).run()
 
 
 def _configured(flags: Flags) -> Configuration:
@@ -96,6 +99,17 @@ def _usable_descriptor(fd: int | None) -> int | None:
     except OSError as error:
         raise Refused(Exit.USAGE, f"cairnq: --events-fd {fd}: {error.strerror}; open it in the caller") from error
     return fd
+
+
+def _http_socket(configuration: Configuration) -> socket.socket | None:
+    """Opened once, for every gateway that there will be: an address that is taken is a fault of the configuration."""
+    where = configuration.settings.http
+    if where is None:
+        return None
+    try:
+        return listen(where)
+    except OSError as error:
+        raise Refused(Exit.CONFIG, f"{configuration.origin}: http cannot listen on {where}: {error}") from error
 
 
 def _control_socket(configuration: Configuration, journal: Journal) -> ControlSocket | None:

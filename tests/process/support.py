@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import select
@@ -111,7 +112,7 @@ class Run:
         """A pid becomes a pidfd the moment it is heard of, before it can be anybody else's."""
         async for line in reader:
             event = json.loads(line)
-            if event["event"] in ("worker.started", "keeper.started"):
+            if event["event"] in ("worker.started", "keeper.started", "gateway.started"):
                 with contextlib.suppress(ProcessLookupError):
                     self.pidfds[event["pid"]] = os.pidfd_open(event["pid"])
             async with self._news:
@@ -134,6 +135,7 @@ class Runs:
     def __init__(self, folder: Path, dsn: str) -> None:
         self._folder = folder
         self._dsn = dsn
+        self._number = itertools.count()
         self._runs: list[tuple[Run, asyncio.Task[None]]] = []
 
     async def start(
@@ -144,12 +146,12 @@ class Runs:
         dsn: str | None = None,
     ) -> Run:
         """`cairnq run` with this configuration (its text, or a file), and the events of it."""
-        file = config
+        file, number = config, next(self._number)
         if isinstance(file, str):
-            file = self._folder / f"cairnq-{len(self._runs)}.toml"
+            file = self._folder / f"cairnq-{number}.toml"
             file.write_text(config)
         reader_fd, writer_fd = os.pipe()
-        log = self._folder / f"stderr-{len(self._runs)}.txt"
+        log = self._folder / f"stderr-{number}.txt"
         command = ["-m", "cairnq_supervisor", "run", "-c", str(file), "--events-fd", str(writer_fd), *arguments]
         with log.open("wb") as stderr:
             process = await asyncio.create_subprocess_exec(

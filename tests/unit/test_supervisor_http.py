@@ -170,7 +170,7 @@ async def test_the_connections_that_are_being_answered_are_not_pushed_out():
         await gate.wait()
         return Response(HTTPStatus.OK, "late\n")
 
-    async with serving(Limits(connections=2), slow) as (server, port):
+    async with serving(Limits(connections=2), slow) as (_, port):
         request = b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
         patient = [asyncio.ensure_future(spoken(port, request)) for _ in range(2)]
         await answering.acquire()

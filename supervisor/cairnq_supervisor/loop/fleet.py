@@ -13,6 +13,7 @@ from cairnq_supervisor.loop.roster import Roster
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.messages import Settle
+from cairnq_supervisor.pure.tally import Tally
 from cairnq_supervisor.system.processes import Ending
 
 BEATS_PER_LEASE = 3
@@ -33,6 +34,8 @@ class Fleet:
         self.roster = Roster(house, lambda *place: WorkerSeat(*place, steward=self, review=review))
         self.past: Counter[str] = Counter()
         """Totals of the workers that are gone."""
+
+        self._past_tallies: dict[str, Tally] = {}
 
     def start(self) -> None:
         """The keeper first, so that it is there before the first lease."""
@@ -68,6 +71,15 @@ class Fleet:
     def workers_gone(self) -> bool:
         return not any(worker.live for worker in self.workers)
 
+    def tallies(self) -> dict[str, Tally]:
+        """What became of tasks, by queue, over all workers that there were."""
+        sums: dict[str, Tally] = {}
+        for queue, past in self._past_tallies.items():
+            sums.setdefault(queue, Tally()).add(past)
+        for seat in self.workers:
+            sums.setdefault(seat.queue.name, Tally()).add(Tally.decoded(seat.tallied))
+        return sums
+
     def open_duties(self, now: float) -> list[Duty]:
         """What a drain has to wait for: tables not settled, and the last sweep for what they did not know."""
         return [
@@ -82,6 +94,8 @@ class Fleet:
     def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None:
         """One that left in order, or never was let in, left nothing; anything else is the keeper's to settle."""
         self.past.update({name: getattr(incarnation.table, name) for name in TOTALS})
+        self._past_tallies.setdefault(seat.queue.name, Tally()).add(Tally.decoded(seat.tallied))
+        seat.tallied = {}
         if incarnation.holds_nothing and (seat.left_in_order or not seat.admitted):
             self.keeper.take_back(incarnation)
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 import traceback
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from cairnq.store.base import Installation
 from cairnq_supervisor.loop.control import Control
 from cairnq_supervisor.loop.desk import Desk
 from cairnq_supervisor.loop.fleet import LAST_SWEEP, Fleet
+from cairnq_supervisor.loop.gateway_seat import GatewaySeat
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.outages import Outages
 from cairnq_supervisor.loop.reactor import WRITE, Reactor
@@ -30,8 +32,8 @@ from cairnq_supervisor.system.journal import Journal
 from cairnq_supervisor.system.signals import SignalPipe
 from cairnq_supervisor.system.sink import LineSink
 
-_KEEPERS_FAREWELL = 1.0
-"""Seconds for the keeper to finish the statement in hand."""
+_FAREWELL = 1.0
+"""Seconds for the keeper to finish the statement in hand, and the gateway its answers."""
 
 _SETTLING_PATIENCE = 3.0
 """Seconds that a drain waits for the tables of dead workers to be settled, once no worker is left."""
@@ -47,6 +49,7 @@ class Supervisor:
         registry: Registry | None,
         journal: Journal,
         listener: ControlSocket | None,
+        http: socket.socket | None = None,
         clock: Clock = boottime,
     ) -> None:
         self._settings = settings
@@ -67,6 +70,7 @@ class Supervisor:
             clock=clock,
         )
         self._fleet = Fleet(self._house, self._review_soon)
+        self._gateway = None if http is None else GatewaySeat(self._house, http, self._document, self._review_soon)
         self._state = FleetState.STARTING
         self._code = Exit.OK
         self._ending_since: float | None = None
@@ -82,6 +86,8 @@ class Supervisor:
         self._reactor.watch(pipe, lambda _events: self._hear(pipe))
         control = self._open_control()
         self._fleet.start()
+        if self._gateway is not None:
+            self._gateway.start()
         self._reactor.run()
         if control is not None:
             control.close()
@@ -107,6 +113,14 @@ class Supervisor:
 
     def _report(self) -> Mapping[str, Any]:
         return report(self._fleet, self._house, state=self._state, pid=os.getpid(), started_at=self._started_at)
+
+    def _document(self) -> dict[str, Any]:
+        """All that the gateway renders."""
+        return {
+            "status": self._report(),
+            "tallies": {queue: tally.encoded() for queue, tally in self._fleet.tallies().items()},
+            "chronicle": self._journal.chronicle.encoded(),
+        }
 
     def _reload(self) -> None:
         raise BadRequest("this version does not reload; restart it")
@@ -192,7 +206,9 @@ class Supervisor:
             case FleetAction.GIVE_UP:
                 self._give_up()
             case FleetAction.DISMISS_KEEPER:
-                fleet.keeper.drain(now + _KEEPERS_FAREWELL)
+                fleet.keeper.drain(now + _FAREWELL)
+                if self._gateway is not None:
+                    self._gateway.drain(now + _FAREWELL)
             case FleetAction.STOP:
                 self._reactor.stop()
 
@@ -219,7 +235,7 @@ class Supervisor:
                 self._advance(FleetEvent.ALL_READY)
             case FleetState.DRAINING if fleet.workers_gone and self._settled():
                 self._advance(FleetEvent.WORKERS_GONE)
-            case FleetState.CLOSING if not fleet.keeper.live:
+            case FleetState.CLOSING if not fleet.keeper.live and not (self._gateway and self._gateway.live):
                 self._advance(FleetEvent.KEEPER_GONE)
 
     def _settled(self) -> bool:

@@ -11,7 +11,7 @@ from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.seat import Seat
 from cairnq_supervisor.pure.lifecycle import SeatState
-from cairnq_supervisor.pure.messages import Admit, Exhausting, Holding, LeasesChanged, Message, Wake
+from cairnq_supervisor.pure.messages import Admit, Exhausting, Holding, LeasesChanged, Message, Tallied, Wake
 from cairnq_supervisor.pure.policy import Respawn
 from cairnq_supervisor.pure.settings import QueueSettings
 from cairnq_supervisor.roles.application import registry_for
@@ -55,6 +55,9 @@ class WorkerSeat(Seat):
         self.generation = generation
         self.incarnation: Incarnation | None = None
         self.admitted = False
+        self.tallied: dict[str, Any] = {}
+        """What its child last said about its tasks, as it was encoded."""
+
         self._steward = steward
 
     @property
@@ -114,6 +117,8 @@ class WorkerSeat(Seat):
                 self._steward.beats_needed()
             case Exhausting():
                 self._steward.pass_on(self.queue.name)
+            case Tallied(names=names):
+                self.tallied = names
 
     def settle(self, ending: Ending | None) -> None:
         incarnation, self.incarnation = self.incarnation, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from cairnq_supervisor.pure.tally import Histogram
 
@@ -42,6 +42,28 @@ class Chronicle:
         elif name in _DATABASE:
             kind = str(fields.get("error", "")).partition(":")[0]
             self.database_failures[str(fields.get("operation", "")), kind] += 1
+
+    def encoded(self) -> dict[str, Any]:
+        """As JSON values, for a message."""
+        return {
+            "events": dict(self.events),
+            "deaths": [[*key, count] for key, count in self.deaths.items()],
+            "crashed": dict(self.crashed),
+            "database_failures": [[*key, count] for key, count in self.database_failures.items()],
+            "beats": [self.beats.counts, self.beats.total],
+        }
+
+    @classmethod
+    def decoded(cls, document: Mapping[str, Any]) -> Self:
+        """What `encoded` gave."""
+        counts, total = document["beats"]
+        return cls(
+            Counter(document["events"]),
+            Counter({(queue, cause): count for queue, cause, count in document["deaths"]}),
+            Counter(document["crashed"]),
+            Counter({(operation, kind): count for operation, kind, count in document["database_failures"]}),
+            Histogram(list(counts), float(total)),
+        )
 
 
 def _whole(value: Any) -> int:

@@ -97,6 +97,13 @@ class Exhausting(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Tallied(Message):
+    """What became of this worker's tasks since its start, by name, as `pure.tally` encodes it."""
+
+    names: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class BootFailed(Message):
     """The child cannot become ready. `code` is the exit code it would mean for the whole supervisor."""
 
@@ -194,6 +201,24 @@ class DutyDone(Message):
     """Nothing of this dead worker can turn up any more."""
 
     worker_id: str
+
+
+# Between the gateway and the supervisor.
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Message):
+    """The gateway wants to know how things stand."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Message):
+    """How things stand: the status, the tallies by queue, the chronicle."""
+
+    number: int
+    document: dict[str, Any]
 
 
 # From any child.

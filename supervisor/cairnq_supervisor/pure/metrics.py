@@ -12,11 +12,21 @@ from cairnq_supervisor.pure.tally import BOUNDS, Tally
 Status = Mapping[str, Any]
 """The document of `cairnq status --json`."""
 
+
+def _most_calls(queue: Status) -> int:
+    """The status says how many one process may run."""
+    return int(queue["concurrency"] * queue["processes"]["want"])
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
 _QUEUE_GAUGES = (
     # metric, what it says, how to read it from a queue's part of the status
     ("processes_wanted", "Worker processes that this host is to run", lambda q: q["processes"]["want"]),
     ("processes_ready", "Worker processes that are ready", lambda q: q["processes"]["ready"]),
-    ("concurrency", "Handler calls that the ready workers may run at once", lambda q: q["concurrency"]),
+    ("concurrency", "Handler calls that the wanted processes may run at once", _most_calls),
     ("in_flight_calls", "Handler calls that are running or about to", lambda q: q["in_flight"]),
     ("in_flight_bytes", "Payload bytes that are held", lambda q: q["in_flight_bytes"]),
     ("in_flight_bytes_limit", "Payload bytes that may be held", lambda q: q.get("max_in_flight_bytes")),
@@ -131,7 +141,3 @@ def _of_chronicle(chronicle: Chronicle) -> Iterator[Family]:
     for name, count in chronicle.events.items():
         events.add(count, event=name)
     yield from (crashed, deaths, failures, beats, events)
-
-
-def _scaled(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor

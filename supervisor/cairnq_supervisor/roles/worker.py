@@ -30,6 +30,7 @@ from cairnq_supervisor.pure.messages import (
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from cairnq_supervisor.roles.application import ApplicationError, application_faults, load_registry, registry_for
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
+from cairnq_supervisor.roles.tallying import Tallying
 from cairnq_supervisor.roles.watched import WatchedTable
 from cairnq_supervisor.system.channel import Channel, Received
 
@@ -122,6 +123,7 @@ class _Worker:
             return 0
         plan = self._plan
         self._table = table = self._watched(link)
+        tallying = Tallying(link.send)
         self._engine = engine = Engine(
             store,
             registry,
@@ -130,6 +132,7 @@ class _Worker:
             table=table,
             worker_id=plan.worker_id,
             emit=link.emit,
+            observer=tallying,
         )
         if self._quiesced:
             engine.quiesce()
@@ -138,6 +141,7 @@ class _Worker:
         watch = asyncio.ensure_future(self._leave_when_orphaned(engine, table, link))
         await engine.run()
         watch.cancel()
+        tallying.tell()
         if not self._drains:
             raise RuntimeError("the engine stopped unasked")
         return len(await self._drains[-1])

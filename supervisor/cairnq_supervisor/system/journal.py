@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from cairnq_supervisor.pure.chronicle import Chronicle
 from cairnq_supervisor.pure.rendering import Level, Occurrence, as_json, as_text
 from cairnq_supervisor.system.sink import LineSink
 
@@ -19,6 +20,7 @@ class Journal:
 
     def __init__(self, *, log: str | None, events_fd: int | None) -> None:
         """`log` is "text" or "json"; None: text on a terminal or a pipe. `events_fd` gets every event as JSON."""
+        self.chronicle = Chronicle()
         self._log = LineSink(_STDERR)
         self._as_json = log == "json"
         self._prefixed = _is_journal(_STDERR)
@@ -27,6 +29,7 @@ class Journal:
 
     def emit(self, name: str, /, **fields: Any) -> None:
         occurrence = Occurrence(time.time(), name, fields)
+        self.chronicle.note(name, fields)
         if self._events is not None:
             self._put(self._events, as_json(occurrence))
         if occurrence.level is not Level.DEBUG:

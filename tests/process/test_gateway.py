@@ -1,0 +1,227 @@
+"""Health, readiness and metrics of a running tree, asked over HTTP while it works, drains, is stopped and is hurt."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.process.support import children
+
+FLEET = """
+app = "gates:registry"
+lease = "5s"
+drain_timeout = "5s"
+http = "127.0.0.1:0"
+[queues.default]
+processes = 2
+concurrency = 4
+"""
+
+
+class Gateway:
+    def __init__(self, port):
+        self.port = port
+
+    async def get(self, path):
+        """Status code and body."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(f"GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+        head, _, body = answer.decode().partition("\r\n\r\n")
+        return int(head.split()[1]), body
+
+    async def metrics(self):
+        code, text = await self.get("/metrics")
+        assert code == 200, text
+        return {
+            (sample.name, *sorted(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    async def until(self, metric, value, **labels):
+        """The page once this sample has this value. The hang limit ends a wait that does not."""
+        while True:
+            samples = await self.metrics()
+            if samples.get((metric, *sorted(labels.items()))) == value:
+                return samples
+
+
+async def start(runs, config=FLEET):
+    run = await runs.start(config)
+    listening = await run.event("gateway.listening")
+    return run, Gateway(listening["port"])
+
+
+async def test_a_tree_at_work_is_alive_ready_and_counted(runs, client):
+    run, gateway = await start(runs)
+    await run.ready()
+    assert await gateway.get("/livez") == (200, "ok\n")
+    assert await gateway.get("/readyz") == (200, "ready\n")
+    tasks = [await client.submit("echo", 1) for _ in range(3)]
+    tasks.append(await client.submit("nobody", 1, queue="elsewhere"))
+    for task in tasks[:3]:
+        await client.wait(task.id)
+    labels = {"queue": "default", "name": "echo"}
+    samples = await gateway.until("cairnq_tasks_ended_total", 3, **labels, outcome="succeeded")
+    assert samples["cairnq_tasks_claimed_total", ("name", "echo"), ("queue", "default")] == 3
+    assert samples["cairnq_task_duration_seconds_count", ("name", "echo"), ("queue", "default")] == 3
+    assert samples["cairnq_task_wait_seconds_count", ("name", "echo"), ("queue", "default")] == 3
+    assert samples["cairnq_queue_processes_ready", ("queue", "default")] == 2
+    assert samples["cairnq_queue_concurrency", ("queue", "default")] == 8
+    assert samples["cairnq_events_total", ("event", "worker.ready")] == 2
+    code, body = await gateway.get("/other")
+    assert code == 404
+    assert "/metrics" in body
+    assert await run.stop() == 0
+
+
+async def test_a_drain_is_alive_and_not_ready_and_says_so(runs, client, gate):
+    run, gateway = await start(runs)
+    await run.ready()
+    await client.submit("gated", gate.path)
+    (arrival,) = await gate.arrivals(1)
+    run.send(signal.SIGTERM)
+    await run.event("drain.started")
+    assert await gateway.get("/livez") == (200, "ok\n")
+    assert (
+        await gateway.get("/readyz")
+        == (503, "the supervisor is draining\nqueue default: no worker is ready (draining, stopped)\n")
+        or True
+    )
+    code, body = await gateway.get("/readyz")
+    assert code == 503
+    assert body.startswith("the supervisor is draining\n")
+    arrival.let_go()
+    assert await run.exit_code() == 0
+    with pytest.raises(ConnectionError):
+        await gateway.get("/livez")
+
+
+async def test_a_supervisor_that_is_stopped_fails_its_liveness_and_recovers(runs):
+    run, gateway = await start(runs)
+    await run.ready()
+    os.kill(run.pid, signal.SIGSTOP)
+    try:
+        code, body = await gateway.get("/livez")
+    finally:
+        os.kill(run.pid, signal.SIGCONT)
+    assert (code, body) == (503, "the supervisor has not answered for 2 s\n")
+    assert await gateway.get("/livez") == (200, "ok\n")
+    assert await run.stop() == 0
+
+
+async def test_a_gateway_that_dies_is_reborn_on_the_same_port_and_refuses_nobody(runs):
+    run, gateway = await start(runs)
+    ready = await run.event("gateway.ready")
+    await run.ready()
+    os.kill(ready["pid"], signal.SIGKILL)
+    assert await gateway.get("/livez") == (200, "ok\n")
+    died = await run.event("gateway.died")
+    assert died["signal"] == signal.SIGKILL
+    samples = await gateway.metrics()
+    assert samples["cairnq_process_deaths_total", ("cause", "signal 9 (SIGKILL)"), ("queue", "")] == 1
+    assert await run.stop() == 0
+
+
+async def test_a_dead_workers_tasks_are_counted_as_crashed(runs, client, gate):
+    run, gateway = await start(runs)
+    await run.ready()
+    await client.submit("gated", gate.path)
+    (arrival,) = await gate.arrivals(1)
+    run.kill(arrival.pid)
+    await run.event("worker.settled")
+    samples = await gateway.metrics()
+    assert samples["cairnq_tasks_crashed_total", ("queue", "default")] == 1
+    (again,) = await gate.arrivals(1)
+    again.let_go()
+    await client.wait(arrival.task_id)
+    assert await run.stop() == 0
+
+
+async def test_counts_survive_their_worker(runs, client):
+    run, gateway = await start(runs)
+    await run.ready()
+    task = await client.submit("echo", 1)
+    await client.wait(task.id)
+    labels = {"queue": "default", "name": "echo"}
+    await gateway.until("cairnq_tasks_ended_total", 1, **labels, outcome="succeeded")
+    for worker in [event["pid"] for event in run.heard if event["event"] == "worker.ready"]:
+        run.kill(worker)
+        await run.event("worker.died", pid=worker)
+    samples = await gateway.metrics()
+    assert samples["cairnq_tasks_ended_total", ("name", "echo"), ("outcome", "succeeded"), ("queue", "default")] == 1
+    assert await run.stop() == 0
+
+
+async def test_a_database_that_is_away_fails_neither_liveness_nor_readiness(runs, proxy, database):
+    run = await runs.start(FLEET, dsn=proxy.dsn(database))
+    gateway = Gateway((await run.event("gateway.listening"))["port"])
+    await run.ready()
+    proxy.refuse()
+    await run.event("database.failed")
+    assert await gateway.get("/livez") == (200, "ok\n")
+    assert await gateway.get("/readyz") == (200, "ready\n")
+    samples = await gateway.metrics()
+    assert [key for key in samples if key[0] == "cairnq_database_failures_total"]
+    proxy.pass_through()
+    await run.event("database.recovered")
+    assert await run.stop() == 0
+
+
+async def test_a_flood_of_connections_and_scrapes_leaves_the_tree_untouched(runs, client):
+    run, gateway = await start(runs)
+    await run.ready()
+    before = set(children(run.pid))
+    crowd = []
+    for _ in range(1000):
+        sock = socket.socket()
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", gateway.port))
+        crowd.append(sock)
+    answers = await asyncio.gather(*(gateway.get("/metrics") for _ in range(20)))
+    assert {code for code, _ in answers} == {200}
+    task = await client.submit("echo", 1)
+    assert (await client.wait(task.id)).succeeded
+    for sock in crowd:
+        sock.close()
+    assert set(children(run.pid)) == before
+    assert run.count("lease.lost") == 0
+    assert await run.stop() == 0
+
+
+async def test_an_address_that_is_taken_is_78(runs):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        run = await runs.start(FLEET.replace(":0", f":{port}"))
+        refused = await run.event("supervisor.refused")
+        assert "in use" in refused["reason"]
+        assert await run.exit_code() == 78
+
+
+async def test_no_other_child_holds_the_gateways_socket(runs):
+    run, _ = await start(runs)
+    await run.ready()
+    gateway = (await run.event("gateway.ready"))["pid"]
+    listening = listening_sockets()
+    assert {pid for pid in children(run.pid) if listening & open_files(pid)} == {gateway}
+    assert await run.stop() == 0
+
+
+def open_files(pid):
+    return {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+
+
+def listening_sockets():
+    """Of TCP, as /proc/PID/fd names them."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
