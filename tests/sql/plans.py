@@ -107,7 +107,7 @@ def connect(dsn: str, planning: str) -> Connection:
 
 
 class Prepared:
-    """One variant of a statement, prepared on one connection; every execution is rolled back."""
+    """One variant of a statement, prepared on one connection."""
 
     def __init__(
         self,
@@ -123,9 +123,9 @@ class Prepared:
         self._handle = f"plan_{next(_numbers)}"
         connection.execute(f"prepare {self._handle} as {statement.text}".encode())
 
-    def explain(self, **values: Any) -> Plan:
-        """Runs it with `values` and undoes it."""
-        with self._connection.transaction(force_rollback=True):
+    def explain(self, *, keep: bool = False, **values: Any) -> Plan:
+        """Runs it with `values`, and undoes it unless it is to `keep`."""
+        with self._connection.transaction(force_rollback=not keep):
             found = self._connection.execute(self._execute(values)).fetchone()
         assert found is not None
         document = found[0] if isinstance(found[0], list) else json.loads(found[0])

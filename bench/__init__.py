@@ -1,0 +1,1 @@
+"""Measurements against a private PostgreSQL: `python -m bench`."""

@@ -1,0 +1,22 @@
+"""A worker of the other SDK, run by its own Python: `python -I peer_process.py DSN CONCURRENCY`, until its stdin closes."""
+
+import asyncio
+import sys
+
+from cairnq import Worker
+
+
+async def main(dsn, concurrency):
+    worker = Worker.postgres(dsn, concurrency=concurrency)
+
+    @worker.task("noop")
+    async def noop(ctx, payload):
+        return None
+
+    async with worker.background():
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
