@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -14,8 +15,8 @@ from typing import Any, Self
 from cairnq.db.session import PgExecutor
 from cairnq.pure import arguments, ids
 from cairnq.pure.clock import boottime
-from cairnq.pure.errors import CairnQError, InvalidArgument, UnsupportedBackend
-from cairnq.pure.models import Task, TaskDef
+from cairnq.pure.errors import CairnQError, InvalidArgument
+from cairnq.pure.models import TaskDef
 from cairnq.run.emit import Report, emit_to
 from cairnq.run.options import EngineOptions
 from cairnq.run.registry import HandlerFn, Registry
@@ -24,6 +25,7 @@ from cairnq.run.stopping import StopSignals
 from cairnq.store.backpressure import DEFAULT_POLL_MS, DEFAULT_WAIT_MS, Backpressure, QueueDepthLimit
 from cairnq.store.base import TaskStore
 from cairnq.store.postgres import PostgresStore
+from cairnq.store.sqlite import DEFAULT_BUSY_TIMEOUT_MS, SqliteStore
 
 DRAIN_TIMEOUT_S = 25.0
 """Under the 30 s that systemd's and Kubernetes' defaults leave between SIGTERM and SIGKILL."""
@@ -123,11 +125,22 @@ class Worker:
         return worker
 
     @classmethod
-    def sqlite(cls, path: str, **options: Any) -> Self:  # noqa: ARG003 - the contract's signature
-        """Not yet: raises `UnsupportedBackend`."""
-        raise UnsupportedBackend(
-            "SQLite is not supported yet (it comes with the embedded default); use Worker.postgres(url)"
-        )
+    def sqlite(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        queues: Sequence[str] = ("default",),
+        busy_timeout_ms: int = DEFAULT_BUSY_TIMEOUT_MS,
+        **options: Any,
+    ) -> Self:
+        """A worker with a store of its own; see `CairnQ.sqlite` for these arguments and the class for the others."""
+
+        def open_store() -> TaskStore:
+            return SqliteStore(path, busy_timeout_ms=busy_timeout_ms)
+
+        worker = cls(open_store(), queues, **options)
+        worker._reopen = open_store
+        return worker
 
     @property
     def worker_id(self) -> str:
@@ -148,34 +161,28 @@ class Worker:
         `drain_timeout`: seconds from then until running calls are cancelled and given back. Raises `ConnectError`
         if the database cannot be used at the start; later outages are waited out. Cancelled, it drains at once.
         """
-        options = self._options if concurrency is None else replace(self._options, concurrency=concurrency)
-        with self._lock:
-            if self._running is not None:
-                raise CairnQError("this worker is running already")
-            self._running = running = _Running(asyncio.get_running_loop())
-            if self._stop_requested:
-                running.stop.set()
-            if self._ran_before:
-                self._worker_id = ids.new_worker_id()
-            self._ran_before = True
-        try:
-            await self._run(options, running, drain_timeout)
-        finally:
-            with self._lock:
-                self._running = None
-                self._stop_requested = False
-            await self._close_own_store()
+        await self._run_once(concurrency, drain_timeout, lambda: None)
 
     @asynccontextmanager
     async def background(
         self, *, concurrency: int | None = None, drain_timeout: float = DRAIN_TIMEOUT_S
     ) -> AsyncIterator[Self]:
-        """Run while the body of the `async with` does; on leaving, stop and drain. A failure of the run is raised."""
-        running = asyncio.create_task(self.run(concurrency=concurrency, drain_timeout=drain_timeout))
+        """Run while the body of the `async with` does; on leaving, stop and drain.
+
+        Entered once the worker has started. A failure of the run is raised, at the latest on leaving.
+        """
+        started = asyncio.Event()
+        running = asyncio.create_task(self._run_once(concurrency, drain_timeout, started.set))
+        starting = asyncio.create_task(started.wait())
         try:
+            await asyncio.wait({running, starting}, return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                await running
             yield self
         finally:
-            self.stop()
+            starting.cancel()
+            if not running.done():
+                self.stop()
             await running
 
     def serve(self, *, concurrency: int | None = None, drain_timeout: float = DRAIN_TIMEOUT_S) -> None:
@@ -203,52 +210,42 @@ class Worker:
             await running.ended.wait()
         await self._close_own_store()
 
-    async def _run(self, options: EngineOptions, running: _Running, drain_timeout: float) -> None:
-        store, backpressure = self._store, self._make_backpressure(self._store)
-
-        async def submit(
-            name: str | TaskDef[Any, Any],
-            payload: Any = None,
-            *,
-            queue: str = "default",
-            session: Any = None,
-            **rest: Any,
-        ) -> Task:
-            await backpressure.admit(queue, may_wait=session is None)
-            return await store.submit(name, payload, queue=queue, session=session, **rest)
-
+    async def _run_once(self, concurrency: int | None, drain_timeout: float, on_started: Callable[[], None]) -> None:
+        options = self._options if concurrency is None else replace(self._options, concurrency=concurrency)
+        with self._lock:
+            if self._running is not None:
+                raise CairnQError("this worker is running already")
+            self._running = running = _Running(asyncio.get_running_loop())
+            if self._stop_requested:
+                running.stop.set()
+            if self._ran_before:
+                self._worker_id = ids.new_worker_id()
+            self._ran_before = True
         try:
-            await store.connect()
-            standalone = Standalone(
-                store,
-                self.registry,
-                self._queues,
-                options,
-                worker_id=self._worker_id,
-                beat_interval_s=self._beat_interval_s,
-                emit=self._emit,
-                submit=submit,
-            )
-            await self._run_until_stopped(standalone, running, drain_timeout)
+            await self._run(options, running, drain_timeout, on_started)
         finally:
+            await self._close_own_store()
+            with self._lock:
+                self._running = None
+                self._stop_requested = False
             running.ended.set()
 
-    async def _run_until_stopped(self, standalone: Standalone, running: _Running, drain_timeout: float) -> None:
-        self._emit("worker.started", worker_id=self._worker_id, queues=",".join(self._queues))
-        draining = asyncio.create_task(self._drain_when_stopped(standalone, running, drain_timeout))
-        try:
-            await standalone.run()
-        finally:
-            draining.cancel()
-            await asyncio.wait({draining})
-        self._emit("worker.drained", worker_id=self._worker_id)
-
-    async def _drain_when_stopped(self, standalone: Standalone, running: _Running, drain_timeout: float) -> None:
-        await running.stop.wait()
-        running.hurry = standalone.hurry
-        left = await standalone.drain(drain_timeout)
-        for held in left:
-            self._emit("task.left", worker_id=self._worker_id, task_id=held.task_id, attempt=held.attempt)
+    async def _run(
+        self, options: EngineOptions, running: _Running, drain_timeout: float, on_started: Callable[[], None]
+    ) -> None:
+        await self._store.connect()
+        running.standalone = standalone = Standalone(
+            self._store,
+            self.registry,
+            self._queues,
+            options,
+            worker_id=self._worker_id,
+            beat_interval_s=self._beat_interval_s,
+            emit=self._emit,
+            backpressure=self._make_backpressure(self._store),
+        )
+        on_started()
+        await standalone.run_until(running.stop, drain_timeout_s=drain_timeout)
 
     async def _serve(self, concurrency: int | None, drain_timeout: float) -> None:
         loop = asyncio.get_running_loop()
@@ -266,8 +263,8 @@ class Worker:
         signals.got(number, boottime())
 
     def _hurry(self) -> None:
-        if self._running is not None and self._running.hurry is not None:
-            self._running.hurry()
+        if self._running is not None and self._running.standalone is not None:
+            self._running.standalone.hurry()
 
     async def _close_own_store(self) -> None:
         if self._reopen is not None:
@@ -281,8 +278,8 @@ class _Running:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.stop = asyncio.Event()
-        self.hurry: Callable[[], None] | None = None
         self.ended = asyncio.Event()
+        self.standalone: Standalone | None = None
 
 
 def _seconds(name: str, value_ms: int, *, least: int = 1, most: int = MAX_MS) -> float:

@@ -21,6 +21,9 @@ from cairnq.run.outage import Outage, retry_delay_s
 from cairnq.run.settler import Settler
 from cairnq.store.base import TaskStore
 
+LEAST_PATIENCE_S = 5.0
+"""A claim may be slow on a busy server; only a lease that is shorter makes waiting for it useless."""
+
 
 class Claimer:
     """One claim at a time, and none while the outcome of a release or of an earlier claim is unknown."""
@@ -116,7 +119,8 @@ class Claimer:
 
     async def _look(self) -> None:
         self.is_busy = True
-        self._looks.take(self._clock())
+        asked_at = self._clock()
+        self._looks.take(asked_at)
         try:
             await self._claim()
         except Exception as error:
@@ -124,7 +128,7 @@ class Claimer:
                 raise
             self._is_uncertain = True
             self._failures += 1
-            self._outage.failed(error, "claim")
+            self._outage.failed(error, "claim", asked_at=asked_at)
             self._looks.again()
             self._looks.hold_off(self._clock() + retry_delay_s(self._failures))
         finally:
@@ -149,8 +153,9 @@ class Claimer:
             await self._take_in(claimed, sent)
 
     async def _ask(self, draws: Draws) -> list[ClaimedTask]:
-        """The claimed rows. A reply that comes after the end of the trust in it is of no use, so it is not awaited."""
+        """The claimed rows. A reply that is far too late is not awaited: what it took is given back later."""
         lease_s, lease_ms = self._options.lease_s, self._options.lease_ms
+        patience_s = min(lease_s - margin(lease_s), max(lease_s / 3, LEAST_PATIENCE_S))
         if draws.single is not None:
             share, limit = draws.single
             work: Awaitable[list[ClaimedTask] | None] = self._store.claim_many(
@@ -160,13 +165,13 @@ class Claimer:
             work = self._store.claim_drawn(self._queues, self._worker_id, lease_ms, draws.names, draws.plan)
         task = asyncio.ensure_future(work)
         try:
-            done, _ = await asyncio.wait({task}, timeout=lease_s - margin(lease_s))
+            done, _ = await asyncio.wait({task}, timeout=patience_s)
         except asyncio.CancelledError:
             self._leave_behind(task)
             raise
         if not done:
             self._leave_behind(task)
-            raise DatabaseUnavailable(f"a claim had no reply within {lease_s - margin(lease_s):.3g} s")
+            raise DatabaseUnavailable(f"a claim had no reply within {patience_s:.3g} s")
         return task.result() or []
 
     def _leave_behind(self, task: asyncio.Future[list[ClaimedTask] | None]) -> None:
@@ -199,7 +204,7 @@ class Claimer:
         except Exception as error:
             if not self._outage.is_of_database(error):
                 raise
-            self._outage.failed(error, "claim")
+            self._outage.failed(error, "claim", asked_at=sent)
             replies = [None] * len(beats)
         renewed = []
         for attempt, reply in zip(attempts, replies, strict=True):

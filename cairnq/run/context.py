@@ -13,6 +13,7 @@ from cairnq.pure.envelope import Envelope, envelope, of_exception
 from cairnq.pure.errors import LostLease
 from cairnq.pure.models import Settlement, Standing, Task, TaskDef
 from cairnq.run.attempt import Attempt
+from cairnq.run.beats import within
 from cairnq.run.options import EngineOptions
 from cairnq.run.outage import Outage
 from cairnq.store.base import PgSession, TaskStore
@@ -239,9 +240,12 @@ class TaskContext:
             self._check_writable()
             return True
 
+        def bounded() -> Awaitable[T]:
+            return within(write(), self._desk.options.lease_s / 3, "a write of a handler")
+
         self._check_writable()
         try:
-            return await self._desk.outage.patiently(write, "context", going_on=is_writable)
+            return await self._desk.outage.patiently(bounded, "context", going_on=is_writable)
         except LostLease:
             if not self._attempt.lost and not self._sealed and not self.settled:
                 self._desk.lose(self._attempt, "a write of its handler matched no row")

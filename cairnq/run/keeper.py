@@ -23,6 +23,8 @@ T = TypeVar("T")
 RECOVERY_INTERVAL_S = 5.0
 RECOVERY_JITTER = 0.2
 RECOVERY_ROWS = 1_000
+STOP_PATIENCE_S = 2.0
+"""On a dead network psycopg takes ten seconds to give a statement up; a drain has better things to wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +71,33 @@ class Keeper:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set. Raises only what is a bug of ours."""
+        """Until `stop` is set; what is under way then is given up. Raises only what is a bug of ours."""
+        keeping = asyncio.create_task(self._keep(), name="cairnq beats")
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({keeping, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (keeping, stopping):
+                task.cancel()
+            await asyncio.wait({keeping, stopping})
+            await self._close()
+        if not keeping.cancelled():
+            keeping.result()
+
+    async def _keep(self) -> None:
         next_beat = self._clock() + self._options.beat_interval_s
         next_recovery = self._clock() + random.random() * self._options.recovery_interval_s  # noqa: S311 - jitter
-        try:
-            while not await self._sleep(stop, min(next_beat, next_recovery)):
-                if self._clock() >= next_beat:
-                    next_beat = await self._beat()
-                elif self._clock() >= next_recovery:
-                    next_recovery = await self._recover()
-        finally:
-            if self._store is not self._origin:
-                await self._store.close()
-            await asyncio.gather(*self._closing)
+        while True:
+            await asyncio.sleep(max(0.0, min(next_beat, next_recovery) - self._clock()))
+            if self._clock() >= next_beat:
+                next_beat = await self._beat()
+            elif self._clock() >= next_recovery:
+                next_recovery = await self._recover()
 
-    async def _sleep(self, stop: asyncio.Event, until: float) -> bool:
-        """Whether `stop` was set before `until`."""
-        try:
-            async with asyncio.timeout(max(0.0, until - self._clock())):
-                await stop.wait()
-        except TimeoutError:
-            pass
-        return stop.is_set()
+    async def _close(self) -> None:
+        if self._store is not self._origin:
+            await self._store.close()
+        await asyncio.gather(*self._closing)
 
     async def _beat(self) -> float:
         """Returns the instant of the next beat: soon for the rows that somebody has locked, or after a failure."""
@@ -127,13 +134,14 @@ class Keeper:
 
     async def _ask(self, operation: str, ask: Callable[[], Awaitable[T]]) -> T | None:
         """The answer; None when the database gave none, which is reported once an outage."""
+        asked_at = self._clock()
         try:
             answer = await ask()
         except Exception as error:
             if not self._outage.is_of_database(error):
                 raise
             self._failures += 1
-            self._outage.failed(error, operation)
+            self._outage.failed(error, operation, asked_at=asked_at)
             if isinstance(error, DatabaseUnavailable):
                 self._reconnect()
             return None
@@ -172,11 +180,11 @@ class LeaseThread:
         self._started.wait()
 
     async def stop(self) -> None:
-        """Returns when the thread has ended."""
+        """Returns when the thread has ended, or is left to a connection that does not."""
         if self._loop is not None and self._stop is not None and not self._ended.is_set():
             with contextlib.suppress(RuntimeError):  # its loop was closed in this very moment
                 self._loop.call_soon_threadsafe(self._stop.set)
-        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._thread.join, STOP_PATIENCE_S)
 
     def _run(self) -> None:
         try:

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from cairnq.db.sqlstate import Fault, classify, sqlstate_of
+from cairnq.db.fault import Fault
+from cairnq.db.sqlstate import classify, sqlstate_of
 from cairnq.pure.clock import Clock
 from cairnq.pure.errors import ConnectError, StoreClosed
 from cairnq.run.emit import Emit
@@ -37,6 +38,7 @@ class Outage:
         self._emit = emit
         self._clock = clock
         self._since: dict[str, float] = {}
+        self._recovered_at = float("-inf")
         self._lock = threading.Lock()
 
     @property
@@ -52,10 +54,11 @@ class Outage:
             or (not isinstance(error, StoreClosed) and classify(error) is not Fault.BUG)
         )
 
-    def failed(self, error: Exception, operation: str) -> None:
+    def failed(self, error: Exception, operation: str, *, asked_at: float) -> None:
+        """`asked_at`: when it went out. What was asked in an outage and fails after it does not begin another."""
         scope = self._UNREACHABLE if classify(error.__cause__ or error) is Fault.GONE else operation
         with self._lock:
-            if scope in self._since:
+            if scope in self._since or asked_at < self._recovered_at:
                 return
             self._since[scope] = self._clock()
         self._emit("database.failed", operation=operation, error=error)
@@ -64,9 +67,11 @@ class Outage:
         if not self._since:
             return
         with self._lock:
-            began = [self._since.pop(scope) for scope in (self._UNREACHABLE, operation) if scope in self._since]
-        for since in began:
-            self._emit("database.recovered", operation=operation, after_s=round(self._clock() - since, 3))
+            ended = [self._since.pop(scope) for scope in (self._UNREACHABLE, operation) if scope in self._since]
+            if ended:
+                self._recovered_at = self._clock()
+        for began in ended:
+            self._emit("database.recovered", operation=operation, after_s=round(self._recovered_at - began, 3))
 
     async def patiently(
         self, ask: Callable[[], Awaitable[T]], operation: str, *, going_on: Callable[[], bool] = lambda: True
@@ -74,13 +79,14 @@ class Outage:
         """The answer, however long the database is away. `going_on` is asked between tries and may raise."""
         failures = 0
         while True:
+            asked_at = self._clock()
             try:
                 answer = await ask()
             except Exception as error:
                 if not self.is_of_database(error) or not going_on():
                     raise
                 failures += 1
-                self.failed(error, operation)
+                self.failed(error, operation, asked_at=asked_at)
                 await asyncio.sleep(retry_delay_s(failures))
                 if not going_on():
                     raise

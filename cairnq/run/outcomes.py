@@ -24,7 +24,7 @@ def settlement_of(attempt: Attempt, call: Call, ended: Ended, options: EngineOpt
     if ended.error is None:
         return _returned(attempt, call, ended.value)
     if call.cut is Cut.DRAIN:
-        return released(attempt, started=True)
+        return released(attempt, started=attempt.started_at is not None)
     return failed(attempt, describe(ended.error), options)
 
 

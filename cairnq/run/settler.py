@@ -112,6 +112,7 @@ class Settler:
     async def _write(self, batch: Sequence[_Item]) -> bool:
         """False when the database gave no answer."""
         settlements = [item.settlement for item in batch]
+        asked_at = self._clock()
         try:
             work = self._store.settle_many(self._worker_id, settlements)
             statuses = await within(work, self._patience(), "a settlement")
@@ -120,7 +121,7 @@ class Settler:
                 raise
             for item in batch:
                 item.may_be_written = True
-            self._outage.failed(error, "settle")
+            self._outage.failed(error, "settle", asked_at=asked_at)
             return False
         self._outage.worked("settle")
         absent = [item for item, status in zip(batch, statuses, strict=True) if not self._close(item, status)]
@@ -138,13 +139,14 @@ class Settler:
 
     async def _read_back(self, absent: Sequence[_Item]) -> None:
         """A row that did not match is lost only when the database says so."""
+        asked_at = self._clock()
         try:
             work = self._store.standing_many(self._worker_id, [item.attempt.held for item in absent])
             standings = await within(work, self._patience(), "a settlement's read-back")
         except Exception as error:
             if not self._outage.is_of_database(error):
                 raise
-            self._outage.failed(error, "settle")
+            self._outage.failed(error, "settle", asked_at=asked_at)
             standings = [Standing.HELD] * len(absent)
         for item, standing in zip(absent, standings, strict=True):
             match standing:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from cairnq.pure.clock import Clock, boottime
-from cairnq.pure.models import Held, Task
+from cairnq.pure.models import Task, TaskDef
 from cairnq.run.blame import LoopWitness
 from cairnq.run.emit import Emit
 from cairnq.run.engine import Engine
@@ -15,6 +16,7 @@ from cairnq.run.keeper import Keeper, KeeperOptions, LeaseThread
 from cairnq.run.leases import LeaseTable
 from cairnq.run.options import EngineOptions
 from cairnq.run.registry import Registry
+from cairnq.store.backpressure import Backpressure
 from cairnq.store.base import TaskStore
 from cairnq.store.watch import QUEUED_CHANNEL
 
@@ -32,7 +34,7 @@ class Standalone:
         worker_id: str,
         beat_interval_s: float,
         emit: Emit,
-        submit: Callable[..., Awaitable[Task]],
+        backpressure: Backpressure,
         clock: Clock = boottime,
     ) -> None:
         self._store = store
@@ -40,6 +42,7 @@ class Standalone:
         self._queues = frozenset(queues)
         self._options = options
         self._beat_interval_s = beat_interval_s
+        self._backpressure = backpressure
         self._worker_id = worker_id
         self._emit = emit
         self._clock = clock
@@ -55,11 +58,37 @@ class Standalone:
             worker_id=worker_id,
             emit=emit,
             clock=clock,
-            submit=submit,
+            submit=self._submit,
         )
 
-    async def run(self) -> None:
-        """Returns when a `drain` of the engine ended. Raises only what is a bug of ours."""
+    async def run_until(self, stop: asyncio.Event, *, drain_timeout_s: float) -> None:
+        """Run until `stop` is set, then drain for so long. Raises only what is a bug of ours."""
+        self._emit("worker.started", worker_id=self._worker_id, queues=",".join(sorted(self._queues)))
+        draining = asyncio.create_task(self._drain_after(stop, drain_timeout_s), name="cairnq stop")
+        try:
+            await self._run()
+        finally:
+            draining.cancel()
+            await asyncio.wait({draining})
+        self._emit("worker.drained", worker_id=self._worker_id)
+
+    def hurry(self) -> None:
+        """Move the deadline of the drain, under way or to come, to now."""
+        self.engine.hurry()
+
+    async def _submit(
+        self,
+        name: str | TaskDef[Any, Any],
+        payload: Any = None,
+        *,
+        queue: str = "default",
+        session: Any = None,
+        **options: Any,
+    ) -> Task:
+        await self._backpressure.admit(queue, may_wait=session is None)
+        return await self._store.submit(name, payload, queue=queue, session=session, **options)
+
+    async def _run(self) -> None:
         stop_keeper = self._start_keeper()
         try:
             unlisten = await self._store.listen([QUEUED_CHANNEL], self._heard, lambda _delivers: None)
@@ -70,13 +99,10 @@ class Standalone:
         finally:
             await stop_keeper()
 
-    async def drain(self, timeout_s: float) -> list[Held]:
-        """See `Engine.drain`; `timeout_s` from now."""
-        return await self.engine.drain(self._clock() + timeout_s)
-
-    def hurry(self) -> None:
-        """Move the deadline of a drain that is under way to now."""
-        self.engine.hurry()
+    async def _drain_after(self, stop: asyncio.Event, timeout_s: float) -> None:
+        await stop.wait()
+        for held in await self.engine.drain(self._clock() + timeout_s):
+            self._emit("task.left", worker_id=self._worker_id, task_id=held.task_id, attempt=held.attempt)
 
     async def _run_engine(self) -> None:
         """Until the engine ends, or the keeper does, which means a bug: without it no lease is renewed."""

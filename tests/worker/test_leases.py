@@ -1,0 +1,352 @@
+"""Leases: kept by a thread that no handler can block, believed in no longer than they hold, and never written past."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from cairnq import CairnQ, EventLoopBlocked, LostLease, Registry, TaskContext
+from cairnq.pure.clock import boottime
+from cairnq.pure.ids import new_worker_id
+from cairnq.run.beats import Beater
+from cairnq.run.engine import Engine, EngineOptions
+from cairnq.run.leases import LeaseTable
+from cairnq.store.postgres import PostgresStore
+from tests.support.gates import Gate, Recorder, ThreadGate, soon, until
+from tests.worker.conftest import MakeWorker
+
+
+class Clock:
+    """The host's clock, moved ahead by the test."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return boottime() + self.ahead
+
+
+class Rig:
+    """An engine whose leases nobody keeps but the test."""
+
+    def __init__(self, store: PostgresStore, registry: Registry, events: Recorder, **options: Any) -> None:
+        self.clock = Clock()
+        self.table = LeaseTable.private(32)
+        self.worker_id = new_worker_id()
+        self.beater = Beater(store, self.clock)
+        self.engine = Engine(
+            store,
+            registry,
+            ["default"],
+            EngineOptions(**{"poll_interval_s": 0.05, "retry_backoff_ms": 0, **options}),
+            table=self.table,
+            worker_id=self.worker_id,
+            emit=events,
+            clock=self.clock,
+        )
+
+    async def beat(self) -> Any:
+        report = await self.beater.beat([(self.worker_id, self.table)])
+        self.engine.leases_changed()
+        return report
+
+
+MakeRig = Callable[..., Any]
+
+
+@pytest.fixture
+async def make_rig(store: PostgresStore, events: Recorder) -> MakeRig:
+    @asynccontextmanager
+    async def make(registry: Registry, **options: Any) -> AsyncIterator[Rig]:
+        rig = Rig(store, registry, events, **options)
+        running = asyncio.create_task(rig.engine.run())
+        try:
+            yield rig
+        finally:
+            await rig.engine.drain(rig.clock())
+            await running
+
+    return make
+
+
+async def test_a_handler_that_blocks_the_loop_for_three_leases_keeps_its_lease_and_is_named(
+    client: CairnQ, make_worker: MakeWorker, events: Recorder
+) -> None:
+    worker, runs = make_worker(lease_ms=900), []
+
+    @worker.task("the-guilty-one")
+    async def blocks(ctx: TaskContext) -> str:
+        runs.append(ctx.attempt)
+        time.sleep(2.7)  # noqa: ASYNC251  # sleep: a handler that blocks the loop is what this is about
+        return "settled all the same"
+
+    async with worker.background():
+        assert await client.call("the-guilty-one") == "settled all the same"
+    assert runs == [1]
+    assert events.all("lease.lost") == []
+    [blocked] = events.all("loop.blocked")
+    assert isinstance(blocked["error"], EventLoopBlocked)
+    assert blocked["handler"] == "the-guilty-one"
+    assert "time.sleep(2.7)" in blocked["stack"]
+    assert (blocked["error"].interval_ms, blocked["error"].lease_ms) == (300, 900)
+
+
+async def test_a_long_task_is_beaten_for_as_long_as_it_runs(
+    client: CairnQ, make_worker: MakeWorker, events: Recorder
+) -> None:
+    worker, gate = make_worker(lease_ms=600), Gate()
+    worker.register("long", gate)
+    async with worker.background():
+        task = await client.submit("long", 1)
+        await gate.entered()
+        before = await client.get(task.id)
+        assert before is not None
+        assert before.lease_until_ms is not None
+        while (now := await client.get(task.id)) is not None and now.lease_until_ms < before.lease_until_ms + 2400:
+            assert (now.status, now.attempt) == ("running", 1)
+        gate.open()
+        assert (await client.wait(task.id)).attempt == 1
+    assert events.all("lease.lost") == []
+
+
+async def test_a_lease_that_another_worker_has_is_found_lost_and_nothing_is_settled(
+    client: CairnQ, make_rig: MakeRig, store: PostgresStore, events: Recorder
+) -> None:
+    registry, gate, flagged = Registry(), Gate(), []
+
+    @registry.task
+    async def held(ctx: TaskContext, payload: Any) -> None:
+        try:
+            await gate(ctx, payload)
+        except asyncio.CancelledError:
+            flagged.append((ctx.lost_lease, ctx.lease_lost.is_set()))
+            for write in (ctx.succeed(1), ctx.fail(), ctx.progress(0.5), ctx.heartbeat(), ctx.submit("held")):
+                with pytest.raises(LostLease):
+                    await write
+            raise
+
+    async with make_rig(registry) as rig:
+        task = await client.submit("held")
+        ctx = await gate.entered()
+        await move_to_another_worker(store, task.id)
+        report = await rig.beat()
+        assert [held.task_id for held in report.lost] == [task.id]
+        await soon(ctx.lease_lost.wait())
+        await events.wait("lease.lost")
+        assert len(rig.table.entries()) == 0
+    assert flagged == [(True, True)], "flagged first, then cancelled"
+    row = await client.get(task.id)
+    assert row is not None
+    assert (row.status, row.worker_id, row.result, row.progress) == ("running", "worker_OTHER", None, None)
+
+
+async def test_trust_ends_by_the_local_clock_alone(client: CairnQ, make_rig: MakeRig, events: Recorder) -> None:
+    registry, gate = Registry(), Gate()
+    registry.register("held", gate)
+    async with make_rig(registry, lease_s=30.0) as rig:
+        task = await client.submit("held", 1)
+        ctx = await gate.entered()
+        rig.clock.ahead = 24.0
+        rig.engine.leases_changed()
+        assert not ctx.lost_lease
+        rig.clock.ahead = 25.1  # lease 30 s, margin 5 s
+        assert ctx.lost_lease, "judged at the use; no timer had to fire"
+        with pytest.raises(LostLease):
+            await ctx.progress(0.5)
+        await events.wait("lease.lost")
+    assert gate.cancelled == 1
+    row = await client.get(task.id)
+    assert row is not None
+    assert (row.status, row.progress, row.result) == ("running", None, None), "left to the expiry of its lease"
+
+
+async def test_a_result_that_comes_after_the_trust_ended_is_not_written(
+    client: CairnQ, make_rig: MakeRig, events: Recorder
+) -> None:
+    registry, gate = Registry(), Gate()
+    registry.register("held", gate)
+    async with make_rig(registry, lease_s=30.0) as rig:
+        task = await client.submit("held", 1)
+        await gate.entered()
+        rig.clock.ahead = 26.0
+        gate.open()
+        lost = await events.wait("lease.lost")
+    assert "trust window" in lost["reason"]
+    row = await client.get(task.id)
+    assert row is not None
+    assert (row.status, row.result) == ("running", None)
+
+
+async def test_a_beat_extends_the_trust_from_when_it_was_sent(client: CairnQ, make_rig: MakeRig) -> None:
+    registry, gate = Registry(), Gate()
+    registry.register("held", gate)
+    async with make_rig(registry, lease_s=30.0) as rig:
+        task = await client.submit("held", 1)
+        ctx = await gate.entered()
+        rig.clock.ahead = 20.0
+        assert (await rig.beat()).renewed == 1
+        rig.clock.ahead = 44.0
+        assert not ctx.lost_lease
+        gate.open()
+        assert (await client.wait(task.id)).succeeded
+
+
+async def test_rows_that_arrive_late_are_beaten_before_they_start(
+    client: CairnQ, make_rig: MakeRig, store: Any, events: Recorder
+) -> None:
+    registry, order = Registry(), []
+    claim_many, beat_many = store.claim_many, store.beat_many
+
+    @registry.task
+    async def late(ctx: TaskContext) -> None:
+        order.append(f"started with {'trust' if not ctx.lost_lease else 'none'}")
+
+    async with make_rig(registry, lease_s=30.0) as rig:
+
+        async def slow_claim(*arguments: Any) -> Any:
+            rows = await claim_many(*arguments)
+            if rows:
+                rig.clock.ahead += 18.0  # the reply was on its way for so long: 7 s of 25 are left
+            return rows
+
+        async def beat(beats: Any) -> Any:
+            order.append("beat")
+            return await beat_many(beats)
+
+        store.claim_many, store.beat_many = slow_claim, beat
+        task = await client.submit("late")
+        assert (await client.wait(task.id)).succeeded
+    assert order == ["beat", "started with trust"]
+    assert events.all("lease.lost") == []
+
+
+async def test_rows_that_arrive_too_late_never_start(
+    client: CairnQ, make_rig: MakeRig, store: Any, events: Recorder
+) -> None:
+    registry, started = Registry(), []
+    claim_many, beat_many = store.claim_many, store.beat_many
+    registry.register("late", lambda ctx: started.append(ctx.attempt))
+
+    async def refused(beats: Any) -> Any:
+        await beat_many(beats)
+        store.beat_many = beat_many
+        return [None] * len(beats)
+
+    async with make_rig(registry, lease_s=30.0) as rig:
+
+        async def slow_claim(*arguments: Any) -> Any:
+            rows = await claim_many(*arguments)
+            if rows:
+                rig.clock.ahead += 18.0
+                store.claim_many = claim_many
+            return rows
+
+        store.claim_many, store.beat_many = slow_claim, refused
+        task = await client.submit("late")
+        assert (await client.wait(task.id)).succeeded
+    assert started == [1], "given back unstarted, then claimed again: the same attempt number"
+
+
+@pytest.mark.postgres
+async def test_a_locked_row_is_neither_lost_nor_renewed(
+    client: CairnQ, make_rig: MakeRig, database: str, server: Any, events: Recorder
+) -> None:
+    registry, gate = Registry(), Gate()
+    registry.register("held", gate)
+    async with make_rig(registry, lease_s=30.0) as rig:
+        task = await client.submit("held", 1)
+        await gate.entered()
+        [entry] = rig.table.entries()
+        with server.connect(database.rsplit("/", 1)[1]) as other, other.transaction():
+            other.execute("select 1 from cairnq_tasks where id = %s for update", [task.id])
+            report = await rig.beat()
+            assert (report.renewed, report.lost, len(report.unsure)) == (0, (), 1)
+            assert report.retry_within_s == 3.0
+            assert rig.table.trusted_until(entry.slot) == entry.trusted_until
+            gate.open()  # the settlement meets the same lock
+        assert (await client.wait(task.id)).succeeded
+    assert events.all("lease.lost") == []
+
+
+async def test_a_cancel_request_comes_with_the_beat(client: CairnQ, make_rig: MakeRig) -> None:
+    registry, gate = Registry(), Gate()
+    registry.register("held", gate)
+    async with make_rig(registry) as rig:
+        task = await client.submit("held")
+        ctx = await gate.entered()
+        await client.cancel(task.id)
+        assert await ctx.canceled() is False
+        report = await rig.beat()
+        assert report.changed == {rig.worker_id}
+        assert await ctx.canceled() is True
+        assert (await rig.beat()).changed == frozenset(), "told once"
+        gate.open()
+        assert (await client.wait(task.id)).canceled
+
+
+async def test_a_batch_goes_on_with_what_it_still_holds(
+    client: CairnQ, make_rig: MakeRig, store: PostgresStore, events: Recorder
+) -> None:
+    registry, gate = Registry(), Gate()
+    registry.register("many", gate.batch, batch=3)
+    async with make_rig(registry) as rig:
+        tasks = await client.submit_many([{"name": "many", "payload": number} for number in range(3)])
+        contexts = await gate.entered()
+        await move_to_another_worker(store, tasks[1].id)
+        await rig.beat()
+        await events.wait("lease.lost")
+        assert [ctx.lost_lease for ctx in contexts] == [False, True, False]
+        gate.open()
+        assert [(await client.wait(tasks[number].id)).result for number in (0, 2)] == [0, 2]
+    assert gate.cancelled == 0
+    assert (await client.get(tasks[1].id)).worker_id == "worker_OTHER"  # type: ignore[union-attr]
+
+
+async def test_a_thread_that_lost_its_lease_settles_nothing(
+    client: CairnQ, make_rig: MakeRig, store: PostgresStore, events: Recorder
+) -> None:
+    registry, gate = Registry(), ThreadGate()
+    registry.register("held", gate)
+    async with make_rig(registry) as rig:
+        task = await client.submit("held", 1)
+        ctx = await gate.entered()
+        await move_to_another_worker(store, task.id)
+        await rig.beat()
+        assert ctx.lease_lost.wait(10)
+        assert rig.table.in_flight_calls == 1, "its thread is still there"
+        gate.open()
+        await until(lambda: rig.table.in_flight_calls == 0, rig.engine._changed)
+    row = await client.get(task.id)
+    assert row is not None
+    assert (row.worker_id, row.result) == ("worker_OTHER", None)
+
+
+async def test_the_gauges_say_what_is_in_flight(client: CairnQ, make_rig: MakeRig) -> None:
+    registry, gate = Registry(), Gate()
+    registry.register("held", gate)
+    registry.register("bad", lambda _ctx: 1 / 0)
+    async with make_rig(registry, concurrency=3) as rig:
+        task = await client.submit("held", "12345678")
+        await client.wait((await client.submit("bad", max_attempts=1)).id)
+        await gate.entered()
+        table = rig.table
+        assert (table.concurrency, table.in_flight_calls, table.in_flight_bytes) == (3, 1, 10)
+        gate.open()
+        await client.wait(task.id)
+        await until(lambda: not table.entries(), rig.engine._changed)
+        assert (table.in_flight_calls, table.in_flight_bytes) == (0, 0)
+        assert (table.claimed, table.succeeded, table.failed, table.released) == (2, 1, 1, 0)
+        assert table.last_progress > 0
+
+
+async def move_to_another_worker(store: PostgresStore, task_id: str) -> None:
+    async with store._autocommit() as bound:
+        await bound.session.rows(
+            "update cairnq_tasks set worker_id = 'worker_OTHER', attempt = attempt + 1 where id = $1 returning id",
+            [task_id],
+        )
