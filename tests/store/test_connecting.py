@@ -24,6 +24,8 @@ from tests.support.cluster import Cluster, name_of
 from tests.support.proxy import Proxy
 from tests.support.tasks import ME
 
+pytestmark = pytest.mark.postgres
+
 
 async def connect(dsn: str, *, schema: str | None = None, migrate: bool = True) -> str:
     """Connects once; returns the schema found."""

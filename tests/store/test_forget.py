@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from cairnq import CairnQ, PostgresStore, Settlement, Task
 from tests.support.clock import ClockOfDatabase
 from tests.support.tasks import LEASE_MS, ME, SOMEBODY, claimed, in_state
@@ -69,6 +71,7 @@ async def test_forgotten_and_kept_go_in_one_batch(store: PostgresStore) -> None:
     assert [await store.get(task.id) is None for task in tasks] == [True, False, False, True]
 
 
+@pytest.mark.postgres
 async def test_whoever_watches_is_told(client: CairnQ) -> None:
     store = client.store
     assert isinstance(store, PostgresStore)

@@ -229,7 +229,7 @@ async def test_what_a_lost_settlement_wrote_is_rolled_back(store: PostgresStore,
 
     async def write(session: Any) -> int:
         await session.execute("create table side_effect (n int)")
-        rows = await session.query("insert into side_effect select $1::int returning n", [7])
+        rows = await session.query("insert into side_effect select cast($1 as int) returning n", [7])
         return int(rows[0]["n"])
 
     with pytest.raises(LostLease):

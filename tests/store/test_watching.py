@@ -52,6 +52,7 @@ async def submit_until_heard(client: CairnQ, signals: Signals, queue: str) -> No
     await heard
 
 
+@pytest.mark.postgres  # a file tells that something has ended, and not what
 async def test_it_tells_what_was_queued_and_done(client: CairnQ, other: CairnQ, signals: Signals) -> None:
     stop = await client.watch(signals, poll_ms=HOURS)
     await submit_until_heard(other, signals, "q")
@@ -61,6 +62,7 @@ async def test_it_tells_what_was_queued_and_done(client: CairnQ, other: CairnQ, 
     await stop()
 
 
+@pytest.mark.postgres  # a file tells that something has ended, and not what
 async def test_it_tells_of_its_own_queues_alone_and_of_every_end(
     client: CairnQ, other: CairnQ, signals: Signals
 ) -> None:

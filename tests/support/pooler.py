@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tests.support.cluster import at_port, free_port, storage
 from tests.support.guarded import Guarded, Identity
@@ -30,14 +27,6 @@ pool_mode = transaction
 default_pool_size = {sessions}
 max_client_conn = 200
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A way to a database: its DSN, and what a store must be told beside it."""
-
-    dsn: str
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def find_pgbouncer() -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -10,6 +12,7 @@ from cairnq.pure.envelope import envelope
 from cairnq.pure.ids import new_worker_id
 from cairnq.pure.models import Task
 from cairnq.store.base import TaskStore
+from tests.support.routes import is_file
 
 ME = new_worker_id()
 SOMEBODY = new_worker_id()
@@ -46,22 +49,30 @@ async def in_state(store: TaskStore, state: str, **submit: Any) -> Task:
             return running
 
 
-_BROKEN_RULES = """
-select id, status, rule from cairnq_tasks cross join lateral (values
-    ('a lease if and only if running', (lease_until_ms is not null) = (status = 'running')),
-    ('an end if and only if terminal', (completed_at_ms is not null) = (status in ('succeeded', 'failed', 'canceled'))),
-    ('a worker while running', status <> 'running' or worker_id is not null),
-    ('no worker while queued', status <> 'queued' or worker_id is null),
-    ('attempts within bounds', attempt between 0 and greatest(max_attempts, attempt)),
-    ('updated after it was made', updated_at_ms >= created_at_ms),
-    ('a root', root_id is not null),
-    ('an error once failed', status <> 'failed' or error is not null)
-) as rules (rule, holds)
-where holds is not true
-"""
+_RULES = {
+    "a lease if and only if running": "(lease_until_ms is not null) = (status = 'running')",
+    "an end if and only if terminal": "(completed_at_ms is not null) = (status in ('succeeded', 'failed', 'canceled'))",
+    "a worker while running": "status <> 'running' or worker_id is not null",
+    "no worker while queued": "status <> 'queued' or worker_id is null",
+    "attempts within bounds": "attempt >= 0",
+    "updated after it was made": "updated_at_ms >= created_at_ms",
+    "a root": "root_id is not null",
+    "an error once failed": "status <> 'failed' or error is not null",
+}
 
 
 def broken_rules(dsn: str) -> list[tuple[Any, ...]]:
     """Rows of `dsn` (installed in `public`) that break an invariant of the protocol, with the rule's name."""
+    looks = [
+        f"select id, status, '{rule}' from cairnq_tasks where ({holds}) is not true" for rule, holds in _RULES.items()
+    ]
+    return ask(dsn, " union all ".join(looks))
+
+
+def ask(dsn: str, statement: str) -> list[tuple[Any, ...]]:
+    """The rows of one statement, over a connection of the test's own."""
+    if is_file(dsn):
+        with closing(sqlite3.connect(dsn)) as file:
+            return file.execute(statement).fetchall()
     with psycopg.connect(dsn) as connection:
-        return connection.execute(_BROKEN_RULES).fetchall()
+        return connection.execute(statement.encode()).fetchall()

@@ -207,7 +207,7 @@ async def test_succeed_in_from_a_thread_writes_on_that_thread(
     def order(ctx: Any, payload: int) -> None:
         def write(session: Any) -> int:
             session.execute("insert into orders values (1)")
-            [row] = session.query("select count(*) + $1::int as n from orders", [payload])
+            [row] = session.query("select count(*) + cast($1 as int) as n from orders", [payload])
             return int(row["n"])
 
         assert ctx.succeed_in(write).result == payload + 1
@@ -256,6 +256,7 @@ async def test_what_the_write_raises_rolls_back_and_leaves_the_attempt_open(
     assert await rows(store) == []
 
 
+@pytest.mark.postgres  # SQLite has one writer: nobody else writes while a transaction is open
 async def test_a_lost_lease_rolls_the_callers_rows_back(
     client: CairnQ, make_worker: MakeWorker, store: Any, events: Recorder
 ) -> None:
@@ -283,6 +284,7 @@ async def test_a_lost_lease_rolls_the_callers_rows_back(
     assert (await client.get(task.id)).worker_id == "worker_OTHER"  # type: ignore[union-attr]
 
 
+@pytest.mark.postgres  # SQLite has one writer: nobody else writes while a transaction is open
 async def test_beats_renew_the_row_while_the_callers_write_runs(
     client: CairnQ, make_worker: MakeWorker, store: Any, events: Recorder
 ) -> None:

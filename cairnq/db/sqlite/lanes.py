@@ -50,7 +50,9 @@ class Lane(ABC, Generic[Item]):
 
     async def stop(self) -> None:
         """Returns when everything put before it was served and the connection is closed."""
-        if self._thread is None:
+        with self._starting:
+            thread, self._thread = self._thread, None
+        if thread is None:
             return
         farewell = Reply.here()
         self._queue.put(farewell)
