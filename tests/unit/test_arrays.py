@@ -1,4 +1,4 @@
-"""PostgreSQL's text form of arrays. That the server reads it back unchanged is shown by tests/sql/test_hostile_text.py."""
+"""PostgreSQL's text form of arrays; that the server reads it back unchanged is shown in tests/sql."""
 
 import pytest
 
