@@ -45,7 +45,7 @@ class CairnQ:
         self._backpressure = Backpressure(
             store, max_queue_depth, max_wait_ms=max_queue_wait_ms, poll_interval_ms=queue_poll_interval_ms
         )
-        self._retention = Retention(retention) if isinstance(retention, int) else retention
+        self._retention = Retention.of(retention)
         self._sweeper: Sweeper | None = None
         self._done = DoneWatch(store)
         self._waiter = Waiter(store, self._done)
@@ -96,8 +96,7 @@ class CairnQ:
     async def connect(self) -> None:
         """Check the database (schema, migrations, protocol version) once. Optional: the first call does it too."""
         await self.store.connect()
-        if self._retention is not None and self._sweeper is None:
-            self._sweeper = Sweeper(self.store, self._retention)
+        self._start_sweeping()
 
     async def close(self) -> None:
         sweeper, self._sweeper = self._sweeper, None
@@ -137,28 +136,38 @@ class CairnQ:
         `session`: a psycopg `AsyncConnection` or a `PgSession` whose transaction the insert shall be part of; then
         a full queue is `QueueFull` at once, for nothing should wait inside a transaction.
         """
-        await self._backpressure.admit(queue, may_wait=session is None)
-        return await self.store.submit(
-            name,
-            payload,
-            key=key,
-            queue=queue,
-            conflict=conflict,
-            max_attempts=max_attempts,
-            priority=priority,
-            metadata=metadata,
-            parent_id=parent_id,
-            root_id=root_id,
-            correlation_id=correlation_id,
-            run_at_delay_ms=arguments.delay(delay_ms, run_at_delay_ms),
-            session=session,
-        )
+        item = {
+            "payload": payload,
+            "key": key,
+            "queue": queue,
+            "conflict": conflict,
+            "max_attempts": max_attempts,
+            "priority": priority,
+            "metadata": metadata,
+            "parent_id": parent_id,
+            "root_id": root_id,
+            "correlation_id": correlation_id,
+            "run_at_delay_ms": arguments.delay(delay_ms, run_at_delay_ms),
+        }
+        await self._admit([{"name": name, **item}], session)
+        return await self.store.submit(name, session=session, **item)
 
     async def submit_many(self, items: Sequence[Mapping[str, Any]], *, session: Any = None) -> list[Task]:
         """Insert many tasks at once, all or none; each item holds the arguments of `submit`."""
-        for queue in sorted({str(item.get("queue", "default")) for item in items}):
-            await self._backpressure.admit(queue, may_wait=session is None)
+        await self._admit(items, session)
         return await self.store.submit_many(items, session=session)
+
+    async def _admit(self, items: Sequence[Mapping[str, Any]], session: Any) -> None:
+        """Hold back what is too much for its queue, but first see that it is right: nobody waits to hear of a typo."""
+        self._start_sweeping()
+        if self._backpressure.is_off:
+            return
+        for queue in sorted({item.queue for item in arguments.submissions(items)}):
+            await self._backpressure.admit(queue, may_wait=session is None)
+
+    def _start_sweeping(self) -> None:
+        if self._retention is not None and self._sweeper is None:
+            self._sweeper = Sweeper(self.store, self._retention)
 
     @overload
     async def call(self, name: TaskDef[Any, R], payload: Any = None, **options: Any) -> R: ...

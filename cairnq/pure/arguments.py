@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from cairnq.pure import ids, jsonio
-from cairnq.pure.errors import InvalidArgument
+from cairnq.pure.errors import InvalidArgument, SerializationError
 from cairnq.pure.models import CONFLICTS, STATUSES, TERMINAL_STATUSES, Conflict, TaskDef, TaskStatus
 
 MAX_INT4 = 2**31 - 1
@@ -158,3 +158,20 @@ class Submission:
             correlation_id=optional_text(correlation_id, "correlation_id", max_bytes=MAX_INDEXED_BYTES),
             delay_ms=delay(delay_ms, run_at_delay_ms),
         )
+
+
+def submissions(items: Sequence[Mapping[str, Any]]) -> list[Submission]:
+    """The items of a `submit_many`, each with the arguments of `submit`. A refusal names the item by its number."""
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
+        raise InvalidArgument(f"submit_many takes a list of items, not {type(items).__name__}")
+    return [_submission(number, item) for number, item in enumerate(items)]
+
+
+def _submission(number: int, item: Any) -> Submission:
+    if not isinstance(item, Mapping) or "name" not in item:
+        raise InvalidArgument(f"item {number} of submit_many must be a mapping with at least a name: {item!r}")
+    try:
+        return Submission.of(**item)
+    except (TypeError, InvalidArgument, SerializationError) as error:
+        kind = SerializationError if isinstance(error, SerializationError) else InvalidArgument
+        raise kind(f"item {number} of submit_many: {error}") from error

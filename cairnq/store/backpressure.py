@@ -35,6 +35,10 @@ class Backpressure:
         self._max_wait_ms = arguments.integer(max_wait_ms, "max_queue_wait_ms", least=0, most=2**53)
         self._poll_s = arguments.integer(poll_interval_ms, "queue_poll_interval_ms", least=1, most=2**31) / 1000
 
+    @property
+    def is_off(self) -> bool:
+        return self._limit is None
+
     async def admit(self, queue: str, *, may_wait: bool = True) -> None:
         """Returns when the queue has room. Raises `QueueFull` after `max_wait_ms` (at once unless `may_wait`)."""
         limit = self._limit.get(queue) if isinstance(self._limit, Mapping) else self._limit

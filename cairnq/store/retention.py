@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cairnq.pure import arguments
+from cairnq.pure.errors import InvalidArgument
 from cairnq.pure.models import TaskStatus
 from cairnq.store.base import TaskStore
 
@@ -19,7 +20,8 @@ class Retention:
     """`older_than_ms`: the age since the end at which a task goes; one number, or one by status (others stay).
 
     `interval_ms`: from one sweep to the next. `limit`: rows a statement. `on_error(error)`: told of a failed sweep,
-    which is tried again at the next interval; without it the failure is logged.
+    which is tried again at the next interval (what it raises goes to the loop's exception handler); without it the
+    failure is logged.
     """
 
     older_than_ms: int | Mapping[TaskStatus, int]
@@ -34,6 +36,15 @@ class Retention:
             if status is not None:
                 arguments.terminal_status(status)
             arguments.integer(age, "retention older_than_ms", least=0, most=2**53)
+
+    @classmethod
+    def of(cls, given: int | Retention | None) -> Retention | None:
+        """An age alone is a retention with the defaults."""
+        if given is None or isinstance(given, Retention):
+            return given
+        if isinstance(given, int):
+            return cls(given)
+        raise InvalidArgument(f"retention must be a number of ms or a Retention, not {type(given).__name__}: {given!r}")
 
     def rules(self) -> list[tuple[TaskStatus | None, int]]:
         if isinstance(self.older_than_ms, Mapping):
@@ -59,7 +70,8 @@ class Sweeper:
                 await sweep(self._store, self._retention)
             except Exception as error:  # noqa: BLE001 - the border of a background loop: reported, and tried again
                 if self._retention.on_error is not None:
-                    self._retention.on_error(error)
+                    # From the loop itself, so that a callback that raises does not end the sweeps.
+                    asyncio.get_running_loop().call_soon(self._retention.on_error, error)
                 else:
                     log.warning("retention sweep failed, next in %d ms: %s", self._retention.interval_ms, error)
             await asyncio.sleep(self._retention.interval_ms / 1000)

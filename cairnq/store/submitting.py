@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from cairnq.db.session import Row
-from cairnq.pure import jsonio
+from cairnq.pure import arguments, jsonio
 from cairnq.pure.arguments import Submission
 from cairnq.pure.errors import AlreadyExists, InvalidArgument
 from cairnq.pure.models import Task, TaskDef
@@ -35,7 +35,7 @@ class Submitting(StatementRunner):
 
         Returns the tasks in the order of the items. Items that share a key are decided one after the other.
         """
-        submissions = [_parse_item(number, item) for number, item in enumerate(items)]
+        submissions = arguments.submissions(items)
         if not submissions:
             return []
         if any(submission.key is not None for submission in submissions):
@@ -78,15 +78,6 @@ class Submitting(StatementRunner):
                 yield BoundSession(theirs, statements)
         except Exception as error:  # noqa: BLE001 - raised again, as ours
             raise_translated(error)
-
-
-def _parse_item(number: int, item: Any) -> Submission:
-    if not isinstance(item, Mapping) or "name" not in item:
-        raise InvalidArgument(f"item {number} of submit_many must be a mapping with at least a name: {item!r}")
-    try:
-        return Submission.of(**item)
-    except TypeError as error:
-        raise InvalidArgument(f"item {number} of submit_many: {error}") from error
 
 
 class _Plan:
