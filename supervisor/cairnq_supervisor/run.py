@@ -21,6 +21,7 @@ from cairnq.pure.errors import (
 from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
 from cairnq_supervisor.config import Configuration, Flags, describe, forget_secrets, load
+from cairnq_supervisor.loop.outside import Outside
 from cairnq_supervisor.loop.supervisor import Supervisor
 from cairnq_supervisor.pure import address, dsn
 from cairnq_supervisor.pure.exits import Exit
@@ -36,6 +37,7 @@ from cairnq_supervisor.system import signals
 from cairnq_supervisor.system.control import ControlSocket, Occupied
 from cairnq_supervisor.system.http import listen
 from cairnq_supervisor.system.journal import Journal
+from cairnq_supervisor.system.notify import Notifier
 from cairnq_supervisor.system.spawn import thread_count
 
 
@@ -68,8 +70,8 @@ def _serve(configuration: Configuration, journal: Journal) -> int:
     settings = configuration.settings
     setproctitle.setproctitle("cairnq: supervisor")
     _announce(settings, journal)
-    listener = _control_socket(configuration, journal)
-    http = _http_socket(configuration)
+    manager = Notifier(os.environ)
+    outside = Outside(_control_socket(configuration, journal), _http_socket(configuration), manager)
     registry = _preloaded(configuration, journal)
     installation = _checked(settings, journal)
     _warn_of_threads(settings, journal)
@@ -77,7 +79,7 @@ def _serve(configuration: Configuration, journal: Journal) -> int:
     gc.collect()
     gc.freeze()
     signals.block()
-    return Supervisor(settings, installation, registry, journal, listener, http).run()
+    return Supervisor(settings, installation, registry, journal, outside).run()
 
 
 def _configured(flags: Flags) -> Configuration:

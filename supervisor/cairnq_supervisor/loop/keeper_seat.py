@@ -17,6 +17,7 @@ from cairnq_supervisor.pure.messages import (
     DutyDone,
     Listening,
     Message,
+    Pong,
     Queued,
     Settle,
     Settled,
@@ -59,6 +60,9 @@ class KeeperSeat(Seat):
         self.listening = False
         self.duties: dict[str, Duty] = {}
         self.last_beat: Beaten | None = None
+        self.answered_at = 0.0
+        """When it last answered a `Ping`."""
+
         self._listener = listener
         self._lent: dict[str, Incarnation] = {}
 
@@ -107,6 +111,8 @@ class KeeperSeat(Seat):
 
     def told(self, message: Message) -> None:
         match message:
+            case Pong():
+                self.answered_at = self.house.clock()
             case Queued(queue=queue):
                 self._listener.queued(queue)
             case Listening(delivers=delivers):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import time
 import traceback
 from collections.abc import Mapping
@@ -18,7 +17,9 @@ from cairnq_supervisor.loop.desk import Desk
 from cairnq_supervisor.loop.fleet import LAST_SWEEP, Fleet
 from cairnq_supervisor.loop.gateway_seat import GatewaySeat
 from cairnq_supervisor.loop.house import House
+from cairnq_supervisor.loop.liaison import Liaison
 from cairnq_supervisor.loop.outages import Outages
+from cairnq_supervisor.loop.outside import Outside
 from cairnq_supervisor.loop.reactor import WRITE, Reactor
 from cairnq_supervisor.loop.report import report
 from cairnq_supervisor.pure.exits import Exit
@@ -26,7 +27,6 @@ from cairnq_supervisor.pure.lifecycle import FLEET_TABLE, FleetAction, FleetEven
 from cairnq_supervisor.pure.policy import REPEAT_WINDOW, is_repeat
 from cairnq_supervisor.pure.requests import BadRequest
 from cairnq_supervisor.pure.settings import Settings
-from cairnq_supervisor.system.control import ControlSocket
 from cairnq_supervisor.system.descriptors import Descriptors
 from cairnq_supervisor.system.journal import Journal
 from cairnq_supervisor.system.signals import SignalPipe
@@ -48,8 +48,7 @@ class Supervisor:
         installation: Installation,
         registry: Registry | None,
         journal: Journal,
-        listener: ControlSocket | None,
-        http: socket.socket | None = None,
+        outside: Outside,
         clock: Clock = boottime,
     ) -> None:
         self._settings = settings
@@ -57,7 +56,7 @@ class Supervisor:
         self._clock = clock
         self._reactor = Reactor(clock, self._fault)
         self._descriptors = Descriptors()
-        self._listener = listener
+        self._listener = outside.control
         self._started_at = time.time()
         self._house = House(
             settings=settings,
@@ -70,7 +69,10 @@ class Supervisor:
             clock=clock,
         )
         self._fleet = Fleet(self._house, self._review_soon)
-        self._gateway = None if http is None else GatewaySeat(self._house, http, self._document, self._review_soon)
+        self._liaison = Liaison(outside.manager, self._house, self._fleet)
+        self._gateway: GatewaySeat | None = None
+        if outside.http is not None:
+            self._gateway = GatewaySeat(self._house, outside.http, self._document, self._review_soon)
         self._state = FleetState.STARTING
         self._code = Exit.OK
         self._ending_since: float | None = None
@@ -88,6 +90,7 @@ class Supervisor:
         self._fleet.start()
         if self._gateway is not None:
             self._gateway.start()
+        self._liaison.start()
         self._reactor.run()
         if control is not None:
             control.close()
@@ -191,6 +194,7 @@ class Supervisor:
         match action:
             case FleetAction.ANNOUNCE:
                 emit("supervisor.running", workers=len(fleet.workers))
+                self._liaison.ready()
             case FleetAction.QUIESCE:
                 emit("supervisor.quiesced")
                 fleet.roster.quiesce()
@@ -199,6 +203,7 @@ class Supervisor:
                 fleet.roster.resume()
             case FleetAction.DRAIN:
                 emit("drain.started", cause=self._cause, timeout_s=self._settings.drain_timeout)
+                self._liaison.stopping(self._settings.drain_timeout)
                 fleet.roster.drain(now + self._settings.drain_timeout)
             case FleetAction.HASTEN:
                 emit("drain.hastened", cause=self._cause)

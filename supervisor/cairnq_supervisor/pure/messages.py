@@ -158,7 +158,21 @@ class Settle(Message):
     retry_backoff_max_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Ping(Message):
+    """Say that your loop turns."""
+
+    replaceable: ClassVar[bool] = True
+
+
 # From the keeper to the supervisor.
+
+
+@dataclass(frozen=True, slots=True)
+class Pong(Message):
+    """My loop turns."""
+
+    replaceable: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from cairnq.run.outage import Outage
 from cairnq.store.base import Installation
 from cairnq.store.postgres import PostgresStore
 from cairnq_supervisor.pure.exits import Exit
-from cairnq_supervisor.pure.messages import Beat, Drain, Lend, Listening, Queued, Ready, Settle, TakeBack
+from cairnq_supervisor.pure.messages import Beat, Drain, Lend, Listening, Ping, Pong, Queued, Ready, Settle, TakeBack
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.roles.beating import Beating, Lent
 from cairnq_supervisor.roles.connection import Connection
@@ -49,7 +49,7 @@ class _Keeper:
         self._leaving = asyncio.Event()
 
     async def live(self, channel: Channel) -> int:
-        link = Link(channel, self._obey)
+        self._link = link = Link(channel, self._obey)
         outage = Outage(link.emit, boottime)
         connection = Connection(lambda: keepers_store(self._plan.settings, self._plan.installation), outage)
         self._beating = Beating(connection, link, self._tables)
@@ -111,6 +111,8 @@ class _Keeper:
                 self._beating.order(order)
             case Settle() as duty:
                 self._duties.begin(duty)
+            case Ping():
+                self._link.send(Pong())
             case Drain():
                 self._leaving.set()
 

@@ -86,3 +86,9 @@ async def with_child(ctx: cairnq.TaskContext, gate: str) -> None:
     child = await asyncio.create_subprocess_exec("sleep", "600")  # sleep: the program's name
     writer.write(f"{child.pid} {ctx.task_id} {ctx.attempt}\n".encode())
     await reader.readline()
+
+
+@registry.task
+async def environment(ctx: cairnq.TaskContext, names: list[str]) -> list[str]:
+    """Which of these are set here."""
+    return [name for name in names if name in os.environ]
