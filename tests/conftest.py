@@ -28,7 +28,7 @@ TESTS = Path(__file__).parent
 ON_EVERY_SERVER = ("sql", "store", "worker")
 """Folders whose tests run on each PostgreSQL there is, and on the newest through PgBouncer too; others run on that."""
 
-ON_SQLITE_TOO = ("store", "worker")
+ON_SQLITE_TOO = ("interop", "store", "worker")
 """Folders whose tests know nothing of the backend; what asks for PostgreSQL's own things is marked, or in `postgres`."""
 
 DIRECT, POOLED = "direct", "pooled"
@@ -62,6 +62,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     everywhere = any(metafunc.definition.path.is_relative_to(TESTS / folder) for folder in ON_EVERY_SERVER)
     if everywhere and "server" in metafunc.fixturenames:
         _parametrize_servers(metafunc)
+    elif "server" in metafunc.fixturenames and _runs_on_sqlite(metafunc.definition):
+        _parametrize_newest_and_sqlite(metafunc)
     if (times := metafunc.config.getoption("repeat")) > 1:
         metafunc.fixturenames.append("repetition")
         metafunc.parametrize("repetition", range(times))
@@ -83,6 +85,14 @@ def _parametrize_servers(metafunc: pytest.Metafunc) -> None:
         ways.append((SQLITE, DIRECT))
         ids.append(SQLITE)
     metafunc.parametrize(("server", "way"), ways, ids=ids, indirect=True, scope="session")
+
+
+def _parametrize_newest_and_sqlite(metafunc: pytest.Metafunc) -> None:
+    backend = metafunc.config.getoption("backend")
+    newest = binaries.find(metafunc.config.getoption("postgres"))[-1:] if backend != SQLITE else []
+    kinds: list[Any] = [*newest, *([SQLITE] if backend != "postgres" else [])]
+    ids = [kind if isinstance(kind, str) else kind.id for kind in kinds]
+    metafunc.parametrize("server", kinds, ids=ids, indirect=True, scope="session")
 
 
 def _runs_on_sqlite(test: pytest.Item) -> bool:

@@ -12,6 +12,7 @@ from cairnq import CairnQ
 from tests.support import peers
 from tests.support.cluster import Cluster
 from tests.support.peers import Peer, PeerProcess
+from tests.support.routes import Route
 
 
 @pytest.fixture(scope="session", params=[peers.PINNED, peers.NEWEST])
@@ -56,5 +57,5 @@ async def theirs(release: Peer, shared: str) -> AsyncIterator[PeerProcess]:
 @pytest.fixture
 async def ours(shared: str) -> AsyncIterator[CairnQ]:
     """Our client."""
-    async with CairnQ.postgres(shared) as client:
+    async with Route(shared).client() as client:
         yield client

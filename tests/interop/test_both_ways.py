@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from cairnq import CairnQ, TaskContext, Worker
+from cairnq import CairnQ, TaskContext
 from tests.support.peers import PeerError, PeerProcess
+from tests.support.routes import Route
 
 VALUES: list[Any] = [True, 0, -1.5, 2**53, "", "42", "null", "é €", [], [1, [2]], {}, {"a": {"b": None}}]
 
@@ -22,7 +23,7 @@ async def signed(ctx: TaskContext, payload: Any) -> Any:
 
 
 async def test_our_worker_runs_what_their_client_submits(shared: str, ours: CairnQ, theirs: PeerProcess) -> None:
-    worker = Worker.postgres(shared)
+    worker = Route(shared).worker()
     worker.register("echo", echo)
     async with worker.background():
         tasks = [await theirs.call("submit", name="echo", payload=value) for value in VALUES]
@@ -64,7 +65,7 @@ async def test_what_was_submitted_crosses_whole(ours: CairnQ, theirs: PeerProces
 
 async def test_each_name_goes_to_the_worker_that_has_a_handler(shared: str, ours: CairnQ, theirs: PeerProcess) -> None:
     await theirs.call("work", handlers={"theirs": "signed"}, queues=["default"])
-    worker = Worker.postgres(shared, concurrency=4)
+    worker = Route(shared).worker(concurrency=4)
     worker.register("ours", signed)
     async with worker.background():
         tasks = [await ours.submit(name) for _ in range(20) for name in ("ours", "theirs")]

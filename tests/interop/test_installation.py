@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
+import pytest
 
 from cairnq import CairnQ
 from tests.support import peers
 from tests.support.peers import Peer
+from tests.support.routes import Route, is_file
+from tests.support.tasks import ask
 
-_OBJECTS = """
+_OF_SERVER = """
 select 'index', indexdef from pg_indexes where schemaname = 'public'
 union all
 select 'trigger', pg_get_triggerdef(oid) from pg_trigger where not tgisinternal
 order by 1, 2
 """
+_OF_FILE = "select type, name from sqlite_master where type in ('index', 'trigger') order by 1, 2"
 
 
-def objects(dsn: str) -> list[tuple[str, str]]:
-    with psycopg.connect(dsn) as connection:
-        return [(str(kind), str(text)) for kind, text in connection.execute(_OBJECTS)]
+def objects(dsn: str) -> list[tuple[Any, ...]]:
+    return ask(dsn, _OF_FILE if is_file(dsn) else _OF_SERVER)
 
 
 def ledger(dsn: str) -> list[str]:
-    with psycopg.connect(dsn) as connection:
-        return [str(name) for (name,) in connection.execute("select name from cairnq_migrations order by name")]
+    return [str(name) for (name,) in ask(dsn, "select name from cairnq_migrations order by name")]
 
 
 async def test_they_add_nothing_to_a_database_of_ours(release: Peer, database: str) -> None:
@@ -37,7 +41,7 @@ async def test_nothing_changes_after_both_have_connected_to_one_of_theirs(releas
     async with peers.running(release, empty_database) as theirs:
         task = await theirs.call("submit", name="x", payload=[1])
     first = objects(empty_database)
-    async with CairnQ.postgres(empty_database) as ours:
+    async with Route(empty_database).client() as ours:
         seen = await ours.get(task["id"])
         assert seen is not None
         assert seen.payload == [1]
@@ -45,10 +49,11 @@ async def test_nothing_changes_after_both_have_connected_to_one_of_theirs(releas
     assert set(first) < set(joined)
     async with peers.running(release, empty_database) as theirs:
         assert (await theirs.call("get", task_id=task["id"]))["status"] == "queued"
-    async with CairnQ.postgres(empty_database):
+    async with Route(empty_database).client():
         assert objects(empty_database) == joined
 
 
+@pytest.mark.postgres
 async def test_a_queued_task_is_announced_once(release: Peer, empty_database: str) -> None:
     """Theirs and ours both send it by a trigger; two triggers would say it twice."""
     async with peers.running(release, empty_database), CairnQ.postgres(empty_database) as ours:

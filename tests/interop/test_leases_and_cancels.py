@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from cairnq import CairnQ, LostLease, TaskContext, Worker
+from cairnq import CairnQ, LostLease, TaskContext
 from cairnq.pure.ids import new_worker_id
 from tests.support.peers import PeerProcess
+from tests.support.routes import Route
 
 LEASE_MS = 1500
 """Short, so that a beat (a third of it) tells of a cancel soon and a lost lease is found soon."""
@@ -42,7 +43,7 @@ async def test_their_handler_sees_our_cancel(ours: CairnQ, theirs: PeerProcess) 
 
 async def test_our_handler_sees_their_cancel(shared: str, ours: CairnQ, theirs: PeerProcess) -> None:
     handler = UntilCanceled()
-    worker = Worker.postgres(shared, lease_ms=LEASE_MS)
+    worker = Route(shared).worker(lease_ms=LEASE_MS)
     worker.register("x", handler)
     async with worker.background():
         task = await theirs.call("submit", name="x")
@@ -57,7 +58,7 @@ async def test_a_task_of_their_killed_worker_runs_on_ours(shared: str, ours: Cai
     task = await ours.submit("x", "kept")
     await theirs.event("started")
     await theirs.kill()
-    worker = Worker.postgres(shared, lease_ms=LEASE_MS)
+    worker = Route(shared).worker(lease_ms=LEASE_MS)
 
     @worker.task("x")
     async def report(ctx: TaskContext, payload: Any) -> Any:

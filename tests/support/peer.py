@@ -66,6 +66,11 @@ class Handlers:
         return "left"
 
 
+def _kind(maker: Any, dsn: str) -> Any:
+    """How that class is made for an address: the URL of a server, or the path of a file."""
+    return maker.postgres if "://" in dsn else maker.sqlite
+
+
 class Program:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -95,11 +100,11 @@ class Program:
             say({"number": number, "value": plain(value)})
 
     async def do_connect(self) -> None:
-        self._client = await self._background.enter_async_context(CairnQ.postgres(self._dsn))
+        self._client = await self._background.enter_async_context(_kind(CairnQ, self._dsn)(self._dsn))
 
     async def do_work(self, handlers: dict[str, str], queues: list[str], **options: Any) -> str:
         """Starts the worker: `handlers` maps a task's name to one of `Handlers`."""
-        worker: Any = Worker.postgres(self._dsn, queues=queues, **options)
+        worker: Any = _kind(Worker, self._dsn)(self._dsn, queues=queues, **options)
         for name, handler in handlers.items():
             worker.register(name, getattr(self._handlers, handler))
         await self._background.enter_async_context(worker.background())
