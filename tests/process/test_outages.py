@@ -4,7 +4,7 @@ from __future__ import annotations
 
 FLEET = """
 app = "gates:registry"
-lease = "5s"
+lease = "20s"
 [queues.default]
 processes = 2
 concurrency = 4
@@ -38,7 +38,7 @@ async def test_an_outage_costs_no_process_and_no_result_and_is_two_lines(runs, c
 
 
 async def test_a_network_that_swallows_everything_does_not_stop_the_beats_for_good(runs, client, gate, proxy, database):
-    run = await runs.start(FLEET, dsn=proxy.dsn(database))
+    run = await runs.start(FLEET.replace("20s", "5s"), dsn=proxy.dsn(database))
     await run.ready()
     await client.submit("gated", gate.path)
     arrival = await gate.arrival()

@@ -86,7 +86,7 @@ async def test_the_supervisor_has_one_thread_and_no_connection_and_no_secret(run
     await run.ready()
     assert len(list(Path(f"/proc/{run.pid}/task").iterdir())) == 1
     sockets = [fd for fd in descriptors(run.pid) if fd.startswith("socket:")]
-    assert len(sockets) == 4  # a channel for each child
+    assert len(sockets) == 5  # a channel for each child, and the control socket
     for pid in [run.pid, *children(run.pid)]:
         assert b"postgresql://" not in Path(f"/proc/{pid}/environ").read_bytes()
         assert b"postgresql://" not in Path(f"/proc/{pid}/cmdline").read_bytes()
