@@ -73,7 +73,7 @@ async def test_a_client_that_was_never_connected_sweeps_from_its_first_submit_on
     client: CairnQ, open_client: OpenClient, route: Any
 ) -> None:
     await in_state(client.store, "succeeded")
-    lazy = CairnQ.postgres(route.dsn, retention=0, **route.options)
+    lazy = route.client(retention=0)
     await lazy.submit("x")
     await until_left(client, "queued")
     await lazy.close()
