@@ -176,19 +176,19 @@ class Engine:
 
     async def _drain(self) -> list[Held]:
         self.quiesce()
-        if not await self._until_idle(lambda: self._deadline):
+        if not await self._until(self._is_idle, lambda: self._deadline):
             self._executor.cut_short()
             last = self._clock() + self._options.cancel_grace_s
-            await self._until_idle(lambda: last)
+            await self._until(self._is_done_cancelling, lambda: last)
         self._executor.abandon()
         left = [attempt.held for attempt in self._holdings]
         self._stopped.set()
         return left
 
-    async def _until_idle(self, deadline: Callable[[], float]) -> bool:
-        """Whether everything ended before `deadline()`, which may change meanwhile."""
+    async def _until(self, condition: Callable[[], bool], deadline: Callable[[], float]) -> bool:
+        """Whether `condition()` came true before `deadline()`, which may change meanwhile."""
         loop = asyncio.get_running_loop()
-        while not self._is_idle():
+        while not condition():
             left = deadline() - self._clock()
             if left <= 0:
                 return False
@@ -203,6 +203,10 @@ class Engine:
 
     def _is_idle(self) -> bool:
         return self._executor.is_idle and self._settler.is_idle and not self._claimer.is_busy
+
+    def _is_done_cancelling(self) -> bool:
+        """What is left runs on threads, and waiting does not help."""
+        return not self._executor.has_cancellable and self._settler.is_idle and not self._claimer.is_busy
 
     def _lose(self, attempt: Attempt, why: str) -> None:
         self._executor.lose(attempt, why)

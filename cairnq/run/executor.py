@@ -59,6 +59,11 @@ class Executor:
         return not self._running and not self._waiting
 
     @property
+    def has_cancellable(self) -> bool:
+        """Some call that runs is a coroutine."""
+        return any(call.task is not None for call in self._running)
+
+    @property
     def has_waiting(self) -> bool:
         """Held calls that may not start yet, for want of room in the byte budget."""
         return bool(self._waiting)

@@ -91,7 +91,7 @@ class Standalone:
     async def _run(self) -> None:
         stop_keeper = self._start_keeper()
         try:
-            unlisten = await self._store.listen([QUEUED_CHANNEL], self._heard, lambda _delivers: None)
+            unlisten = await self._store.listen([QUEUED_CHANNEL], self._heard, self._hears)
             try:
                 await self._run_engine()
             finally:
@@ -116,6 +116,11 @@ class Standalone:
         if self._keeper_ended.done():
             self._keeper_ended.result()
         running.result()
+
+    def _hears(self, delivers: bool) -> None:
+        """What was notified before this moment was notified to nobody."""
+        if delivers:
+            self.engine.wake()
 
     def _heard(self, _channel: str, queue: str) -> None:
         if queue in self._queues:
