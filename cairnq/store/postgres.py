@@ -26,11 +26,12 @@ from cairnq.store.runner import raise_translated
 from cairnq.store.schema import SchemaChecks
 from cairnq.store.settling import Settling
 from cairnq.store.submitting import Submitting
+from cairnq.store.upkeep import Upkeep
 
 Stop = Callable[[], Awaitable[None]]
 
 
-class PostgresStore(Submitting, Claiming, Settling, Changing, Reading):
+class PostgresStore(Submitting, Claiming, Settling, Changing, Reading, Upkeep):
     """All of `TaskStore` on PostgreSQL.
 
     `source`: a DSN, or a `PgExecutor` over the caller's own driver (never closed by us).
@@ -117,6 +118,13 @@ class PostgresStore(Submitting, Claiming, Settling, Changing, Reading):
         for listener in list(self._listeners):
             await self._unlisten(listener)
         await self._executor.close()
+
+    async def vacuum(self) -> None:
+        """Remove dead rows of the tasks' table, without waiting for anybody. Needs a role that owns it (or MAINTAIN).
+
+        Where the right is missing PostgreSQL only warns, and nothing happens.
+        """
+        await self._rows("vacuum")
 
     def sibling(self) -> PostgresStore | None:
         """A store of the same database with one connection of its own, for another thread.

@@ -17,6 +17,7 @@ from cairnq.store.runner import raise_translated
 from cairnq.store.settling import Settling
 from cairnq.store.sqlite_file import FileChecks, check_given
 from cairnq.store.submitting import Submitting
+from cairnq.store.upkeep import Upkeep
 from cairnq.store.wait import DONE_CHANNEL
 from cairnq.store.watch import QUEUED_CHANNEL
 
@@ -25,7 +26,7 @@ DEFAULT_BUSY_TIMEOUT_MS = 5000
 Stop = Callable[[], Awaitable[None]]
 
 
-class SqliteStore(Submitting, Claiming, Settling, Changing, Reading):
+class SqliteStore(Submitting, Claiming, Settling, Changing, Reading, Upkeep):
     """All of `TaskStore` on one SQLite file, which is made if it is not there.
 
     `path`: a plain path on a local disk. `busy_timeout_ms`: how long a write waits for other processes' writes before

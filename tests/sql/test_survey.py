@@ -15,6 +15,7 @@ def settings(dsn, **more):
     return Settings(app="", queues=(), database=dsn, **more)
 
 
+@pytest.mark.statement("survey/server", "survey/rights", "survey/snapshots", "survey/tables", "survey/oldest_finished")
 async def test_an_installed_database_is_surveyed(database):
     found = await survey(settings(database))
     assert found.schema == "public"

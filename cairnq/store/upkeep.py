@@ -1,0 +1,42 @@
+"""What a keeper asks of a store beside leases: how much waits, and who has a duty that one host has for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cairnq.pure import arguments
+from cairnq.store.runner import StatementRunner
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBacklog:
+    """Counted up to a bound. `oldest_ms`: for how long the oldest due task has waited; None: none is due."""
+
+    due: int
+    running: int
+    oldest_ms: int | None
+
+
+class Upkeep(StatementRunner):
+    async def backlog(self, queues: Sequence[str], bound: int) -> dict[str, QueueBacklog]:
+        """By queue. Reads at most `bound` index entries for each, and as many of what runs."""
+        found = await self._rows(
+            "backlog",
+            queues=arguments.names(queues, "queues"),
+            bound=arguments.integer(bound, "bound", least=1, most=2**31),
+        )
+        return {queue: QueueBacklog(due, running, oldest_ms) for queue, due, running, oldest_ms in found}
+
+    async def take_duty(self, duty: str, holder: str, lease_ms: int) -> bool:
+        """Whether `duty` is this holder's now, for `lease_ms` from now; asked again in time, it stays so.
+
+        `holder` must be new with each process: it stands in `cairnq_meta`, and whoever knows it has the duty.
+        """
+        found = await self._rows(
+            "take_duty",
+            duty=arguments.text(duty, "duty", max_bytes=arguments.MAX_INDEXED_BYTES),
+            holder=arguments.text(holder, "holder", max_bytes=arguments.MAX_INDEXED_BYTES),
+            lease_ms=arguments.integer(lease_ms, "lease_ms", least=1, most=arguments.MAX_DELAY_MS),
+        )
+        return bool(found)

@@ -1,0 +1,54 @@
+"""What a keeper asks beside leases: the backlog, and a duty that one has for all."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cairnq import InvalidArgument
+from cairnq.store.upkeep import QueueBacklog
+
+
+async def test_the_backlog_counts_what_is_due_and_what_runs(store):
+    for _ in range(4):
+        await store.submit("a", queue="mail")
+    await store.submit("a", queue="mail", run_at_delay_ms=3_600_000)
+    await store.submit("a", queue="elsewhere")
+    await store.claim(["mail"], "worker_x", limit=1)
+    found = await store.backlog(["mail", "empty"], 1000)
+    assert (found["mail"].due, found["mail"].running) == (3, 1)
+    assert found["mail"].oldest_ms >= 0
+    assert found["empty"] == QueueBacklog(0, 0, None)
+    assert found.keys() == {"mail", "empty"}
+
+
+async def test_the_backlog_is_counted_no_further_than_asked(store):
+    for _ in range(5):
+        await store.submit("a", queue="mail")
+    assert (await store.backlog(["mail"], 3))["mail"].due == 3
+
+
+async def test_one_holder_has_a_duty_and_keeps_it(store):
+    assert await store.take_duty("retention", "host_a", 60_000)
+    assert not await store.take_duty("retention", "host_b", 60_000)
+    assert await store.take_duty("retention", "host_a", 60_000)
+    assert await store.take_duty("another", "host_b", 60_000)
+
+
+async def test_a_duty_passes_on_when_its_lease_has_ended(store):
+    assert await store.take_duty("retention", "host_a", 1)
+    while not await store.take_duty("retention", "host_b", 60_000):  # a millisecond at the most
+        continue
+    assert not await store.take_duty("retention", "host_a", 60_000)
+
+
+async def test_a_race_for_a_duty_has_one_winner(store):
+    won = await asyncio.gather(*(store.take_duty("retention", f"host_{number}", 60_000) for number in range(8)))
+    assert sum(won) == 1
+
+
+@pytest.mark.parametrize(("duty", "holder", "lease"), [("", "a", 1), ("a", "", 1), ("a", "b", 0), ("a\0", "b", 1)])
+async def test_odd_duties_are_refused(store, duty, holder, lease):
+    with pytest.raises(InvalidArgument):
+        await store.take_duty(duty, holder, lease)
