@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Callable
 
 import setproctitle
 
@@ -22,6 +23,7 @@ from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
 from cairnq_supervisor.config import Configuration, Flags, describe, forget_secrets, load
 from cairnq_supervisor.loop.outside import Outside
+from cairnq_supervisor.loop.reloading import Renewal
 from cairnq_supervisor.loop.supervisor import Supervisor
 from cairnq_supervisor.pure import address, dsn
 from cairnq_supervisor.pure.exits import Exit
@@ -29,10 +31,12 @@ from cairnq_supervisor.pure.settings import ConfigurationError, Settings
 from cairnq_supervisor.roles.application import (
     ApplicationError,
     application_faults,
+    application_modules,
     load_registry,
     put_first_on_path,
 )
 from cairnq_supervisor.roles.preflight import preflight
+from cairnq_supervisor.roles.scout import run_scout
 from cairnq_supervisor.system import signals
 from cairnq_supervisor.system.control import ControlSocket, Occupied
 from cairnq_supervisor.system.http import listen
@@ -54,32 +58,36 @@ def run(options: argparse.Namespace) -> int:
     try:
         flags = Flags(options.config, options.app, options.database, options.log, tuple(options.queues))
         events_fd = _usable_descriptor(options.events_fd)
+        environment = dict(os.environ)
         configuration = _configured(flags)
     except Refused as refusal:
         sys.stderr.write(f"{refusal}\n")
         return refusal.code
     journal = Journal(log=configuration.settings.log, events_fd=events_fd)
     try:
-        return _serve(configuration, journal)
+        return _serve(configuration, journal, lambda: load(flags, environment).settings)
     except Refused as refusal:
         journal.emit("supervisor.refused", code=int(refusal.code), reason=str(refusal))
         return refusal.code
 
 
-def _serve(configuration: Configuration, journal: Journal) -> int:
+def _serve(configuration: Configuration, journal: Journal, reread: Callable[[], Settings]) -> int:
     settings = configuration.settings
     setproctitle.setproctitle("cairnq: supervisor")
     _announce(settings, journal)
     manager = Notifier(os.environ)
     outside = Outside(_control_socket(configuration, journal), _http_socket(configuration), manager)
+    loaded_before = frozenset(sys.modules)
     registry = _preloaded(configuration, journal)
+    own_modules = application_modules(loaded_before)
     installation = _checked(settings, journal)
     _warn_of_threads(settings, journal)
     # Children share what is not written to; the collector's marks would be writes.
     gc.collect()
     gc.freeze()
     signals.block()
-    return Supervisor(settings, installation, registry, journal, outside).run()
+    renewal = Renewal(reread, lambda channel: run_scout(reread, own_modules, channel), own_modules)
+    return Supervisor(settings, installation, registry, journal, outside, renewal).run()
 
 
 def _configured(flags: Flags) -> Configuration:
@@ -145,7 +153,7 @@ def _preloaded(configuration: Configuration, journal: Journal) -> Registry | Non
 
 def _checked(settings: Settings, journal: Journal) -> Installation:
     try:
-        installation = preflight(settings, journal)
+        installation = preflight(settings, journal.emit)
     except (DatabaseUnavailable, DatabaseReadOnly) as error:
         raise Refused(Exit.TEMPFAIL, f"the database cannot be used now: {error}") from error
     except (SchemaMismatch, ProtocolVersionMismatch) as error:

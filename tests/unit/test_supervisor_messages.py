@@ -19,6 +19,7 @@ BY_TYPE = {
     "int": st.integers(-(2**60), 2**60),
     "float": st.floats(allow_nan=False, allow_infinity=False),
     "bool": st.booleans(),
+    "str | None": st.none() | st.text(max_size=9),
     "tuple[str, ...]": st.lists(st.text(max_size=20), max_size=5).map(tuple),
     "dict[str, Any]": st.dictionaries(st.text(max_size=5), st.none() | st.integers() | st.text(max_size=9), max_size=4),
 }

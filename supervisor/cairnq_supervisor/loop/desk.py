@@ -20,7 +20,7 @@ from cairnq_supervisor.pure.settings import QueueSettings
 
 
 class Desk:
-    """`report`, `drain` and `reload` are the supervisor's; `uses_resource` says where one process is the most."""
+    """`report`, `drain` and `reload` are the supervisor's."""
 
     def __init__(
         self,
@@ -28,14 +28,12 @@ class Desk:
         *,
         report: Callable[[], Mapping[str, Any]],
         is_leaving: Callable[[], bool],
-        uses_resource: Callable[[QueueSettings], bool],
         drain: Callable[[], None],
         reload: Callable[[], None],
     ) -> None:
         self._fleet = fleet
         self._report = report
         self._is_leaving = is_leaving
-        self._uses_resource = uses_resource
         self._drain = drain
         self._reload = reload
 
@@ -63,7 +61,7 @@ class Desk:
 
     def _scale(self, name: str, processes: int) -> Mapping[str, Any]:
         (queue,) = self._queues(name)
-        if processes > 1 and self._uses_resource(queue):
+        if processes > 1 and self._fleet.roster.is_single(queue):
             raise BadRequest(f"queue {name!r} has handlers that use a resource: it can have one process")
         self._fleet.roster.scale(queue, processes)
         return {"queue": name, "processes": processes}

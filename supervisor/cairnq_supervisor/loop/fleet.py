@@ -86,6 +86,11 @@ class Fleet:
             duty for duty in self.keeper.duties.values() if not duty.settled or now - duty.message.since < LAST_SWEEP
         ]
 
+    def renew(self, house: House) -> None:
+        """Another generation: by and by every worker is replaced by one of it. The keeper stays."""
+        self._house = self.keeper.house = house
+        self.roster.renew(house)
+
     # What a worker's seat asks (Steward).
 
     def lend(self, incarnation: Incarnation) -> None:

@@ -11,8 +11,7 @@ from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
 from cairnq_supervisor.loop.outages import Outages
 from cairnq_supervisor.loop.reactor import Reactor
-from cairnq_supervisor.pure.settings import QueueSettings, Settings
-from cairnq_supervisor.roles.application import registry_for
+from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.system.descriptors import Descriptors
 
 
@@ -28,10 +27,7 @@ class House:
     emit: Callable[..., Any]
     outages: Outages
     clock: Clock
-
-    def uses_resource(self, queue: QueueSettings) -> bool:
-        """Whether two workers of this queue may not be there at the same time, even for a moment."""
-        if self.registry is None:
-            return bool(self.settings.resources)
-        handlers = registry_for(self.registry, queue).handlers.values()
-        return any(handler.resource is not None for handler in handlers)
+    resource_queues: frozenset[str] = frozenset()
+    """Queues of which two workers must not be there at the same time, even for a moment."""
+    stale_modules: frozenset[str] = frozenset()
+    """Modules of an application that was preloaded and is not the current one any more."""

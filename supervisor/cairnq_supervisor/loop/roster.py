@@ -94,6 +94,18 @@ class Roster:
         for _ in range(processes - len(present)):
             self._hire(queue, next(free))
 
+    def scale_all(self, step: int) -> None:
+        """`step` processes more on every queue that can have several; the last one stays."""
+        for queue in self.queues:
+            processes = self.wanted(queue.name) + step
+            if processes >= 1 and not self.is_single(queue):
+                self.scale(queue, processes)
+                self._house.emit("queue.scaled", queue=queue.name, processes=processes)
+
+    def is_single(self, queue: QueueSettings) -> bool:
+        """Whether there may be one worker of this queue at a time: its handlers use a resource."""
+        return queue.name in self._house.resource_queues
+
     def drain(self, deadline: float) -> None:
         """Everybody leaves, by one deadline."""
         self._replacements.clear()
@@ -155,17 +167,18 @@ class Roster:
         if one.new.state in _AT_WORK and one.old.wanted:
             one.old.drain(self._deadline())
             return True
-        if one.new.respawn.hopeless and not one.new.live and one.old.wanted:
+        failed = one.new.respawn.hopeless and not one.new.live
+        if failed and one.old.wanted:
             self._abandon(one)
             return True
-        if one.old.state is SeatState.STOPPED or not one.new.wanted:
+        if failed or not one.new.wanted or (one.new.state in _AT_WORK and one.old.state is SeatState.STOPPED):
             self._current = None
             return True
         return False
 
     def _begin(self, one: _Replacement) -> bool:
         """The successor first, unless two must not be there at the same time, or there is nobody to wait for."""
-        first_out = not one.old.live or self._house.uses_resource(one.queue)
+        first_out = not one.old.live or self.is_single(one.queue)
         if first_out and one.old.wanted:
             one.old.drain(self._deadline())
             return True

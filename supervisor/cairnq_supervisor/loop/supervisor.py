@@ -6,7 +6,8 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cairnq.pure.clock import Clock, boottime
@@ -21,12 +22,13 @@ from cairnq_supervisor.loop.liaison import Liaison
 from cairnq_supervisor.loop.outages import Outages
 from cairnq_supervisor.loop.outside import Outside
 from cairnq_supervisor.loop.reactor import WRITE, Reactor
+from cairnq_supervisor.loop.reloading import Reloads, Renewal
 from cairnq_supervisor.loop.report import report
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.lifecycle import FLEET_TABLE, FleetAction, FleetEvent, FleetState
 from cairnq_supervisor.pure.policy import REPEAT_WINDOW, is_repeat
-from cairnq_supervisor.pure.requests import BadRequest
 from cairnq_supervisor.pure.settings import Settings
+from cairnq_supervisor.roles.application import queues_with_resources
 from cairnq_supervisor.system.descriptors import Descriptors
 from cairnq_supervisor.system.journal import Journal
 from cairnq_supervisor.system.signals import SignalPipe
@@ -37,6 +39,8 @@ _FAREWELL = 1.0
 
 _SETTLING_PATIENCE = 3.0
 """Seconds that a drain waits for the tables of dead workers to be settled, once no worker is left."""
+
+_WORKING = frozenset({FleetState.STARTING, FleetState.RUNNING})
 
 
 class Supervisor:
@@ -49,6 +53,7 @@ class Supervisor:
         registry: Registry | None,
         journal: Journal,
         outside: Outside,
+        renewal: Renewal,
         clock: Clock = boottime,
     ) -> None:
         self._settings = settings
@@ -67,7 +72,11 @@ class Supervisor:
             emit=journal.emit,
             outages=Outages(journal.emit),
             clock=clock,
+            resource_queues=frozenset(queues_with_resources(registry, settings.queues) if registry is not None else ()),
         )
+        self._renewal = renewal
+        self._reloads = Reloads(self, renewal)
+        self._renewing = False
         self._fleet = Fleet(self._house, self._review_soon)
         self._liaison = Liaison(outside.manager, self._house, self._fleet)
         self._gateway: GatewaySeat | None = None
@@ -107,10 +116,9 @@ class Supervisor:
         desk = Desk(
             self._fleet,
             report=self._report,
-            is_leaving=lambda: self._state not in (FleetState.STARTING, FleetState.RUNNING),
-            uses_resource=self._house.uses_resource,
+            is_leaving=lambda: self._state not in _WORKING,
             drain=lambda: self._told_to_end(signal.SIGTERM),
-            reload=self._reload,
+            reload=lambda: self._reloads.begin(self._house),
         )
         return Control(self._listener, self._reactor, self._descriptors, desk.answer)
 
@@ -125,17 +133,36 @@ class Supervisor:
             "chronicle": self._journal.chronicle.encoded(),
         }
 
-    def _reload(self) -> None:
-        raise BadRequest("this version does not reload; restart it")
+    # Reloads.
 
-    def _scale_all(self, step: int) -> None:
-        """One process more or fewer on every queue that can have several; the last one stays."""
-        roster = self._fleet.roster
-        for queue in roster.queues:
-            processes = roster.wanted(queue.name) + step
-            if processes >= 1 and not self._house.uses_resource(queue):
-                roster.scale(queue, processes)
-                self._journal.emit("queue.scaled", queue=queue.name, processes=processes)
+    def reload_began(self) -> None:
+        self._journal.emit("reload.started")
+        self._liaison.reloading()
+
+    def reload_failed(self, reason: str) -> None:
+        self._journal.emit("reload.failed", reason=reason)
+        self._liaison.ready()
+
+    def reload_accepted(self, settings: Settings, resource_queues: Sequence[str]) -> None:
+        """Workers of the new generation import the application themselves, so that new code really runs."""
+        if self._state not in _WORKING:
+            return
+        self._settings = settings
+        self._house = replace(
+            self._house,
+            settings=settings,
+            registry=None,
+            resource_queues=frozenset(resource_queues),
+            stale_modules=self._renewal.application_modules,
+        )
+        self._renewing = True
+        self._fleet.renew(self._house)
+        self._review_soon()
+
+    def _renewed(self) -> None:
+        self._renewing = False
+        self._journal.emit("reload.finished", generation=self._fleet.roster.generation)
+        self._liaison.ready()
 
     # Signals.
 
@@ -155,12 +182,14 @@ class Supervisor:
                 self._advance(FleetEvent.RESUME)
             case signal.SIGCONT:
                 pass  # sent along with a signal that a stopped process would not hear
-            case signal.SIGTTIN | signal.SIGTTOU if self._state in (FleetState.STARTING, FleetState.RUNNING):
-                self._scale_all(1 if number is signal.SIGTTIN else -1)
+            case signal.SIGHUP if self._state in _WORKING and not self._reloads.scouting:
+                self._reloads.begin(self._house)
+            case signal.SIGTTIN | signal.SIGTTOU if self._state in _WORKING:
+                self._fleet.roster.scale_all(1 if number is signal.SIGTTIN else -1)
             case signal.SIGCHLD:
                 pass  # every child has its pidfd; nothing is learned from this
             case _:
-                self._journal.emit("signal.ignored", signal=number.name, reason="this version does nothing on it")
+                self._journal.emit("signal.ignored", signal=number.name, reason="nothing to be done on it now")
 
     def _told_to_end(self, number: signal.Signals) -> None:
         """The first one drains; Ctrl-C once more after a while, or QUIT at any time, ends it at once."""
@@ -204,6 +233,8 @@ class Supervisor:
             case FleetAction.DRAIN:
                 emit("drain.started", cause=self._cause, timeout_s=self._settings.drain_timeout)
                 self._liaison.stopping(self._settings.drain_timeout)
+                self._reloads.stop()
+                self._renewing = False
                 fleet.roster.drain(now + self._settings.drain_timeout)
             case FleetAction.HASTEN:
                 emit("drain.hastened", cause=self._cause)
@@ -233,6 +264,8 @@ class Supervisor:
         self._review_due = False
         fleet = self._fleet
         fleet.roster.tidy()
+        if self._renewing and not fleet.roster.replacing:
+            self._renewed()
         match self._state:
             case FleetState.STARTING if fleet.hopeless or fleet.refusal is not None:
                 self._advance(FleetEvent.HOPELESS)

@@ -90,6 +90,7 @@ class WorkerSeat(Seat):
             worker_id=incarnation.worker_id,
             registry=house.registry,
             installation=house.installation,
+            stale_modules=house.stale_modules,
             capacity=incarnation.capacity,
             memory=incarnation.memory,
         )

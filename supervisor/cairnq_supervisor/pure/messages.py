@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
+from types import UnionType
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 VERSION = 1
@@ -109,6 +110,17 @@ class BootFailed(Message):
 
     code: int
     reason: str
+
+
+# From the scout of a reload to the supervisor.
+
+
+@dataclass(frozen=True, slots=True)
+class Scouted(Message):
+    """The new configuration and application are good (`reason` None), or why not."""
+
+    reason: str | None
+    resource_queues: tuple[str, ...]
 
 
 # From the supervisor to the keeper.
@@ -315,6 +327,11 @@ def _typed(kind: str, name: str, value: Any, hint: Any) -> Any:
     elif hint is float:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
-    elif isinstance(value, get_origin(hint) or hint) and (hint is bool or not isinstance(value, bool)):
+    elif isinstance(value, _class_of(hint)) and (hint is bool or not isinstance(value, bool)):
         return value
     raise BadMessage(f"{kind}.{name} is {value!r}")
+
+
+def _class_of(hint: Any) -> Any:
+    """What `isinstance` takes: `dict[str, Any]` is a dict, `str | None` is itself."""
+    return hint if isinstance(hint, UnionType) else get_origin(hint) or hint

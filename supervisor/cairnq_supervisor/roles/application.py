@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+import sysconfig
 import traceback
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from cairnq.run.registry import Handler, Registry
@@ -36,6 +37,32 @@ def load_registry(app: str) -> Registry:
         found = ", ".join(name for name, value in vars(module).items() if isinstance(value, Registry)) or "none"
         raise ApplicationError(f"app {app!r}: module {module_name!r} has no {attribute!r} (registries in it: {found})")
     raise ApplicationError(f"app {app!r} is a {type(registry).__name__}, not a cairnq.Registry")
+
+
+def application_modules(before: Collection[str]) -> frozenset[str]:
+    """What was imported since `before` (names in `sys.modules`) and is the application's own, not a library's.
+
+    Libraries stay loaded through a reload: many of them, in C, cannot be imported twice.
+    """
+    installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+    loaded = {name: sys.modules[name] for name in sys.modules.keys() - set(before)}
+    return frozenset(
+        name
+        for name, module in loaded.items()
+        if (file := getattr(module, "__file__", None)) is not None and not file.startswith(installed)
+    )
+
+
+def forget_modules(names: Iterable[str]) -> None:
+    """The next import reads their files anew."""
+    for name in names:
+        sys.modules.pop(name, None)
+    importlib.invalidate_caches()
+
+
+def queues_with_resources(registry: Registry, queues: Iterable[QueueSettings]) -> tuple[str, ...]:
+    """Those of which two workers must not be there at the same time, even for a moment."""
+    return tuple(queue.name for queue in queues if any(h.resource is not None for h in _matching(registry, queue)))
 
 
 def application_faults(registry: Registry, settings: Settings, origin: str) -> list[Fault]:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from cairnq.pure.clock import Clock, boottime
 from cairnq.pure.errors import DatabaseReadOnly, DatabaseUnavailable
 from cairnq.store.base import Installation
 from cairnq.store.postgres import PostgresStore
 from cairnq_supervisor.pure.settings import Settings
-from cairnq_supervisor.system.journal import Journal
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
 
 
-def preflight(settings: Settings, journal: Journal, clock: Clock = boottime) -> Installation:
+def preflight(settings: Settings, emit: Callable[..., object], clock: Clock = boottime) -> Installation:
     """What the connect-time checks found. A database that does not answer is asked again for `connect_timeout`.
 
     Raises the subclass of `ConnectError` that says why not.
     """
-    return asyncio.run(_until_answered(settings, journal, clock))
+    return asyncio.run(_until_answered(settings, emit, clock))
 
 
-async def _until_answered(settings: Settings, journal: Journal, clock: Clock) -> Installation:
+async def _until_answered(settings: Settings, emit: Callable[..., object], clock: Clock) -> Installation:
     deadline, pause = clock() + settings.connect_timeout, _FIRST_PAUSE
     while True:
         try:
@@ -32,7 +32,7 @@ async def _until_answered(settings: Settings, journal: Journal, clock: Clock) ->
             if clock() + pause > deadline:
                 raise
             if pause == _FIRST_PAUSE:
-                journal.emit("database.awaited", reason=str(error), timeout_s=settings.connect_timeout)
+                emit("database.awaited", reason=str(error), timeout_s=settings.connect_timeout)
         await asyncio.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 2)
 

@@ -28,7 +28,13 @@ from cairnq_supervisor.pure.messages import (
     Wake,
 )
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
-from cairnq_supervisor.roles.application import ApplicationError, application_faults, load_registry, registry_for
+from cairnq_supervisor.roles.application import (
+    ApplicationError,
+    application_faults,
+    forget_modules,
+    load_registry,
+    registry_for,
+)
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.roles.tallying import Tallying
 from cairnq_supervisor.roles.watched import WatchedTable
@@ -50,6 +56,8 @@ class WorkerPlan:
     worker_id: str
     registry: Registry | None
     installation: Installation
+    stale_modules: frozenset[str]
+    """To be imported anew, where the child imports the application itself."""
     capacity: int
     memory: memoryview = field(repr=False)
     """Of the lease table, which the supervisor reads too."""
@@ -92,8 +100,7 @@ class _Worker:
 
     async def _live(self, link: Link) -> int:
         try:
-            registry = self._plan.registry or load_registry(self._plan.settings.app)
-            self._check(registry)
+            registry = self._plan.registry or self._import()
         except ApplicationError as error:
             link.send(BootFailed(Exit.CONFIG, str(error)))
             await link.flush(GOODBYE)
@@ -110,11 +117,14 @@ class _Worker:
             await store.close()
         return Exit.OK
 
-    def _check(self, registry: Registry) -> None:
-        """What preload would have found before the fork."""
+    def _import(self) -> Registry:
+        """What preload would have done before the fork, and found."""
+        forget_modules(self._plan.stale_modules)
+        registry = load_registry(self._plan.settings.app)
         faults = application_faults(registry, self._plan.settings, self._plan.settings.app)
         if faults:
             raise ApplicationError("; ".join(str(fault) for fault in faults))
+        return registry
 
     async def _serve(self, registry: Registry, store: PostgresStore, link: Link) -> int:
         """Run until told to leave, or orphaned; returns the number of calls that could not be ended."""
