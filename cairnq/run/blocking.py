@@ -119,6 +119,9 @@ class BlockingContext:
         return self._result(self._start(work))
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        if self._loop.is_closed():
+            work.close()
+            raise LostLease(self.task_id)
         return asyncio.run_coroutine_threadsafe(self._cross(work), self._loop)
 
     def _result(self, future: Future[T]) -> T:

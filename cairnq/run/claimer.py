@@ -6,16 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from cairnq.pure.clock import Clock
+from cairnq.pure.envelope import envelope
 from cairnq.pure.errors import DatabaseUnavailable
 from cairnq.pure.looks import Looks
-from cairnq.pure.models import Beat, ClaimedTask, Standing
+from cairnq.pure.models import Beat, ClaimedTask, Standing, Task
 from cairnq.run import outcomes
 from cairnq.run.attempt import Attempt
 from cairnq.run.beats import within
 from cairnq.run.demand import Demand, Draws
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings
-from cairnq.run.leases import margin
+from cairnq.run.leases import MAX_ID_BYTES, LeaseTable, margin
 from cairnq.run.options import EngineOptions
 from cairnq.run.outage import Outage, retry_delay_s
 from cairnq.run.settler import Settler
@@ -187,13 +188,21 @@ class Claimer:
 
     async def _take_in(self, claimed: Sequence[ClaimedTask], sent: float) -> None:
         """Enter everything into the lease table, and only then let any of it start."""
-        attempts = [self._holdings.hold(row, sent) for row in claimed]
+        attempts = [self._holdings.hold(row, sent) for row in claimed if LeaseTable.fits(row.task.id)]
+        if len(attempts) < len(claimed):
+            await self._refuse([row.task for row in claimed if not LeaseTable.fits(row.task.id)])
         if self._holdings.trust_ends() - self._clock() < self._options.lease_s / 3:
             attempts = await self._renew(attempts)
         if self.is_quiesced:
             self._release(attempts)
         else:
             self._executor.accept(attempts)
+
+    async def _refuse(self, tasks: Sequence[Task]) -> None:
+        """Rows that somebody wrote by hand, past the protocol: left queued, they would come back for ever."""
+        for task in tasks:
+            error = envelope("InvalidId", "invalid_id", f"the task's id is over {MAX_ID_BYTES} bytes", retryable=False)
+            await self._store.fail(task.id, self._worker_id, error, retryable=False, attempt=task.attempt)
 
     async def _renew(self, attempts: Sequence[Attempt]) -> list[Attempt]:
         """The reply was slow: those whose lease could be renewed. The others go back, never having started."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from cairnq.pure.clock import Clock
 from cairnq.pure.errors import DatabaseUnavailable
-from cairnq.run.beats import Beater, BeatReport, LeaseKey, within
+from cairnq.run.beats import Beater, LeaseKey, within
 from cairnq.run.blame import LoopWitness
 from cairnq.run.emit import Emit
 from cairnq.run.leases import LeaseTable
@@ -67,7 +67,8 @@ class Keeper:
         self._store = store.sibling() or store
         self._beater = Beater(self._store, clock)
         self._failures = 0
-        self._unsure: frozenset[LeaseKey] | None = None
+        self._next_full_beat = clock() + options.beat_interval_s * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+        self._unsure: frozenset[LeaseKey] = frozenset()
         self._closing: set[asyncio.Task[None]] = set()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -85,7 +86,7 @@ class Keeper:
             keeping.result()
 
     async def _keep(self) -> None:
-        next_beat = self._clock() + self._options.beat_interval_s
+        next_beat = self._next_full_beat
         next_recovery = self._clock() + random.random() * self._options.recovery_interval_s  # noqa: S311 - jitter
         while True:
             await asyncio.sleep(max(0.0, min(next_beat, next_recovery) - self._clock()))
@@ -100,22 +101,25 @@ class Keeper:
         await asyncio.gather(*self._closing)
 
     async def _beat(self) -> float:
-        """Returns the instant of the next beat: soon for the rows that somebody has locked, or after a failure."""
+        """Returns the instant of the next beat, which may be one for the rows alone that somebody has locked."""
         if self._witness is not None:
             self._witness.look(self._options.table)
         began = self._clock()
+        is_full = began >= self._next_full_beat
         tables = [(self._options.worker_id, self._options.table)]
-        report = await self._ask("beat", lambda: self._beater.beat(tables, only=self._unsure))
+        only = None if is_full else self._unsure
+        report = await self._ask("beat", lambda: self._beater.beat(tables, only=only))
         if report is None:
+            self._next_full_beat = began
             return self._clock() + min(retry_delay_s(self._failures), self._options.beat_interval_s)
         if report.changed:
             self._on_changed()
-        return self._plan(report, began)
-
-    def _plan(self, report: BeatReport, began: float) -> float:
-        regular = began + self._options.beat_interval_s
-        self._unsure = report.unsure or None
-        return regular if report.retry_within_s is None else min(regular, self._clock() + report.retry_within_s)
+        if is_full:
+            self._next_full_beat = began + self._options.beat_interval_s
+        self._unsure = report.unsure
+        if report.retry_within_s is None:
+            return self._next_full_beat
+        return min(self._next_full_beat, self._clock() + report.retry_within_s)
 
     async def _recover(self) -> float:
         """One statement; at once again while there is a full statement's worth."""

@@ -131,6 +131,11 @@ class LeaseTable:
         """Bytes of a table of `capacity` leases."""
         return _WORD * (_HEADER_WORDS + capacity * _SLOT_WORDS)
 
+    @staticmethod
+    def fits(task_id: str) -> bool:
+        """Whether a slot has room for this id. All that were made by the protocol's rules fit."""
+        return len(task_id.encode()) <= MAX_ID_BYTES
+
     def close(self) -> None:
         """Let go of the buffer, so that an mmap can be closed. The table is of no further use."""
         for view in (self._floats, self._ints, self._bytes):

@@ -350,3 +350,42 @@ async def move_to_another_worker(store: PostgresStore, task_id: str) -> None:
             "update cairnq_tasks set worker_id = 'worker_OTHER', attempt = attempt + 1 where id = $1 returning id",
             [task_id],
         )
+
+
+@pytest.mark.postgres
+async def test_a_row_that_stays_locked_does_not_hold_up_the_beats_of_the_others(
+    client: CairnQ, make_worker: MakeWorker, database: str, server: Any, events: Recorder
+) -> None:
+    worker, gate = make_worker(lease_ms=900, concurrency=2), Gate()
+    worker.register("held", gate)
+    async with worker.background():
+        locked, other = await client.submit("held", 1), await client.submit("held", 2)
+        contexts = {ctx.task_id: ctx for ctx in (await gate.entered(), await gate.entered())}
+        with server.connect(database.rsplit("/", 1)[1]) as admin, admin.transaction():
+            admin.execute("select 1 from cairnq_tasks where id = %s for update", [locked.id])
+            await soon(contexts[locked.id].lease_lost.wait())
+            running = await client.get(other.id)
+            assert running is not None
+            assert running.lease_until_ms is not None
+            until_ms = running.lease_until_ms + 900
+            while (running := await client.get(other.id)) is not None and (running.lease_until_ms or 0) < until_ms:
+                assert not contexts[other.id].lost_lease
+        gate.open()
+        assert (await client.wait(other.id)).attempt == 1
+    assert {fields["task_id"] for fields in events.all("lease.lost")} == {locked.id}
+
+
+@pytest.mark.postgres
+async def test_an_id_that_no_slot_holds_ends_its_task_and_not_the_worker(
+    client: CairnQ, make_worker: MakeWorker, database: str, server: Any
+) -> None:
+    worker = make_worker()
+    worker.register("x", lambda _ctx: "fine")
+    odd = await client.submit("x")
+    long_id = "task_" + "X" * 100
+    with server.connect(database.rsplit("/", 1)[1]) as admin:
+        admin.execute("update cairnq_tasks set id = %s, root_id = null where id = %s", [long_id, odd.id])
+    async with worker.background():
+        assert await client.call("x") == "fine"
+        ended = await client.wait(long_id)
+    assert (ended.status, ended.error["code"]) == ("failed", "invalid_id")
