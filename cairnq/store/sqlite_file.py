@@ -100,6 +100,15 @@ def check_given(path: str | os.PathLike[str]) -> None:
 
 def check_place(path: Path) -> None:
     """Whether a database can be at `path`. Never opens it: see `DatabaseFile`."""
+    try:
+        _check_kind(path)
+    except PermissionError as error:
+        raise PermissionDenied(f"user {os.geteuid()} may not look into {path.parent}: {error.strerror}") from error
+    _check_filesystem(path)
+    _check_rights(path, path.parent)
+
+
+def _check_kind(path: Path) -> None:
     folder = path.parent
     if not folder.is_dir():
         raise InvalidPath(f"the folder {folder} of the database {path.name!r} does not exist: make it, or fix the path")
@@ -107,17 +116,23 @@ def check_place(path: Path) -> None:
         raise InvalidPath(f"{path} is a directory: name a file inside it, such as {path / 'cairnq.db'}")
     if path.exists() and not path.is_file():
         raise InvalidPath(f"{path} is neither a file nor missing: a database needs a plain file")
-    _check_filesystem(path)
+
+
+def _check_rights(path: Path, folder: Path) -> None:
     if os.statvfs(folder).f_flag & os.ST_RDONLY:
         raise DatabaseReadOnly(f"{path} is on a filesystem that is mounted read-only")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not _may(folder, os.W_OK | os.X_OK):
         raise PermissionDenied(
             f"user {os.geteuid()} may not write in {folder}, where SQLite keeps two files beside {path.name!r}"
         )
-    if path.exists() and not os.access(path, os.R_OK):
+    if path.exists() and not _may(path, os.R_OK):
         raise PermissionDenied(f"user {os.geteuid()} may not read {path}")
-    if path.exists() and not os.access(path, os.W_OK):
+    if path.exists() and not _may(path, os.W_OK):
         raise DatabaseReadOnly(f"user {os.geteuid()} may read {path} but not write it: chmod it, or use another file")
+
+
+def _may(path: Path, what: int) -> bool:
+    return os.access(path, what, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _check_filesystem(path: Path) -> None:

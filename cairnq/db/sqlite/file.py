@@ -30,7 +30,7 @@ class DatabaseFile:
         self._identity: tuple[int, int] | None = None
 
     def connect(self, *, writes: bool, create: bool = False) -> sqlite3.Connection:
-        """A connection for one thread at a time. One that `writes` waits for no lock: its user does that."""
+        """A connection for one thread at a time. One that `writes` waits for no lock: its user does that by itself."""
         forks.check_usable(self.path)
         mode = "rwc" if create else "rw"
         connection = sqlite3.connect(
@@ -39,7 +39,7 @@ class DatabaseFile:
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
-            timeout=0 if writes else self.busy_timeout_s,
+            timeout=self.busy_timeout_s,
         )
         try:
             settings = Statements("sqlite", None).get("connection", [] if writes else ["reads"])
