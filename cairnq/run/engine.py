@@ -10,6 +10,7 @@ from cairnq.pure.models import Held, Task
 from cairnq.pure.quota import PayloadBudget, Usage
 from cairnq.run import demand
 from cairnq.run.attempt import Attempt
+from cairnq.run.calls import Cut
 from cairnq.run.claimer import Claimer
 from cairnq.run.context import Desk
 from cairnq.run.emit import Emit
@@ -106,6 +107,11 @@ class Engine:
 
     table_capacity = staticmethod(demand.table_capacity)
     """Leases that this worker may hold at once: running ones, and as many again on their way in and out."""
+
+    @property
+    def overrun(self) -> int:
+        """Calls past max_run that were settled so and have not returned: they hold their room until they do."""
+        return sum(call.cut is Cut.TIMEOUT for call in self._executor.running)
 
     async def run(self) -> None:
         """Claim and run tasks until a `drain` ended. Raises only what is a bug in cairnq."""

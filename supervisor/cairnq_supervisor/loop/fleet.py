@@ -10,6 +10,7 @@ from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.keeper_seat import Duty, KeeperSeat
 from cairnq_supervisor.loop.reactor import Timer
 from cairnq_supervisor.loop.roster import Roster
+from cairnq_supervisor.loop.warden import Warden
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.messages import Settle
@@ -32,6 +33,7 @@ class Fleet:
         self._beats_needed_at = 0.0
         self.keeper = KeeperSeat(house, self, review)
         self.roster = Roster(house, lambda *place: WorkerSeat(*place, steward=self, review=review))
+        self.warden = Warden(house, self.roster.replace)
         self.past: Counter[str] = Counter()
         """Totals of the workers that are gone."""
 
@@ -62,10 +64,9 @@ class Fleet:
 
     @property
     def refusal(self) -> int | None:
-        """The exit code that a worker's failed boot calls for, when no worker has ever stood up."""
-        if any(worker.respawn.ever_ready or worker.ready_since is not None for worker in self.workers):
-            return None
-        return next((w.boot_failure.code for w in self.workers if w.boot_failure is not None), None)
+        """The exit code that a failed boot calls for while the first generation starts."""
+        failures = (worker.boot_failure for worker in self.workers if not worker.respawn.ever_ready)
+        return next((failure.code for failure in failures if failure is not None), None)
 
     @property
     def workers_gone(self) -> bool:
@@ -113,6 +114,9 @@ class Fleet:
         if self._beat_timer is None:
             self._beat_later()
 
+    def welcome(self, seat: WorkerSeat) -> None:
+        self.warden.welcome(seat)
+
     def pass_on(self, queue: str) -> None:
         self.queued(queue)
 
@@ -149,20 +153,24 @@ class Fleet:
         quiet = self._house.clock() - self._beats_needed_at >= self._beat_interval
         if quiet and all(worker.incarnation is None or worker.incarnation.holds_nothing for worker in self.workers):
             return
+        for worker in list(self.workers):
+            self.warden.look(worker, interval=self._beat_interval)
         self.order_beat()
         self._beat_later()
 
     def _duty(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> Settle:
-        """A worker that we ended for reasons outside its calls was draining: no claim of it is on the wire any more."""
+        """One that was to leave had stopped claiming: no claim of it is on the wire any more."""
         queue, cause = seat.queue, seat.kill_reason or str(ending)
         return Settle(
             worker_id=incarnation.worker_id,
             since=self._house.clock(),
-            horizon=LAST_SWEEP if seat.ended_from_outside else queue.lease,
+            horizon=queue.lease if seat.wanted else LAST_SWEEP,
             lease=queue.lease,
             reason=f"worker {queue.name}/{seat.slot} died: {cause}",
             details={"exit_code": ending.code, "signal": ending.signal},
             released=seat.ended_from_outside,
+            overrun=seat.overrun,
+            max_run_ms=round((queue.max_run or 0) * 1000),
             retry_backoff_ms=round(queue.retry_backoff * 1000),
             retry_backoff_max_ms=round(queue.retry_backoff_max * 1000),
         )

@@ -9,6 +9,7 @@ from cairnq.run.leases import LeaseTable
 from cairnq_supervisor.pure.messages import Lend
 from cairnq_supervisor.system import memory
 from cairnq_supervisor.system.descriptors import Descriptors
+from cairnq_supervisor.system.stacks import StackBook
 
 
 class Incarnation:
@@ -24,9 +25,11 @@ class Incarnation:
         descriptors.add(self.fd)
         try:
             self._memory = memory.Mapping(self.fd)
+            self.stacks = StackBook()
         except OSError:
             self._close_fd()
             raise
+        self.is_open = True
         self.table = LeaseTable(self._memory.view, capacity)
 
     @property
@@ -40,6 +43,7 @@ class Incarnation:
     def hide_from_siblings(self) -> None:
         """After this worker's fork: children that are forked later do not inherit its memory."""
         self._memory.hide_from_children()
+        self._descriptors.add(self.stacks.fd)
 
     def lend(self) -> tuple[Lend, int]:
         """The message that gives the keeper this table, and the descriptor that goes with it."""
@@ -47,7 +51,10 @@ class Incarnation:
 
     def close(self) -> None:
         """Nothing of this worker is left to settle."""
+        self.is_open = False
         self._close_fd()
+        self._descriptors.discard(self.stacks.fd)
+        self.stacks.close()
         self.table.close()
 
     def _close_fd(self) -> None:

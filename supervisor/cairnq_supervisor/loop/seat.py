@@ -124,8 +124,10 @@ class Seat(ABC):
     def give_up(self) -> None:
         self._advance(SeatEvent.GIVE_UP)
 
-    def kill(self, reason: str) -> None:
-        self.kill_reason = self.kill_reason or reason
+    def kill(self, reason: str, *, from_outside: bool = False) -> None:
+        """`from_outside`: for a cause outside the calls that still run, so that their attempts are given back."""
+        if self.kill_reason is None:
+            self.kill_reason, self.ended_from_outside = reason, from_outside
         self._advance(SeatEvent.KILL)
 
     def say(self, message: Message, fd: int | None = None) -> None:
@@ -216,7 +218,7 @@ class Seat(ABC):
 
     def _kill(self, event: SeatEvent) -> None:
         self.kill_reason = self.kill_reason or _REASONS.get(event, str(event))
-        self.ended_from_outside = event in _FROM_OUTSIDE
+        self.ended_from_outside = self.ended_from_outside or event in _FROM_OUTSIDE
         self.house.emit(f"{self.noun}.killed", **self.identity, pid=self.pid, reason=self.kill_reason)
         if self.child is not None:
             self.child.kill()

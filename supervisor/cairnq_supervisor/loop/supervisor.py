@@ -15,7 +15,8 @@ from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
 from cairnq_supervisor.loop.control import Control
 from cairnq_supervisor.loop.desk import Desk
-from cairnq_supervisor.loop.fleet import LAST_SWEEP, Fleet
+from cairnq_supervisor.loop.farewell import Farewell
+from cairnq_supervisor.loop.fleet import Fleet
 from cairnq_supervisor.loop.gateway_seat import GatewaySeat
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.liaison import Liaison
@@ -36,9 +37,6 @@ from cairnq_supervisor.system.sink import LineSink
 
 _FAREWELL = 1.0
 """Seconds for the keeper to finish the statement in hand, and the gateway its answers."""
-
-_SETTLING_PATIENCE = 3.0
-"""Seconds that a drain waits for the tables of dead workers to be settled, once no worker is left."""
 
 _WORKING = frozenset({FleetState.STARTING, FleetState.RUNNING})
 
@@ -78,6 +76,7 @@ class Supervisor:
         self._reloads = Reloads(self, renewal)
         self._renewing = False
         self._fleet = Fleet(self._house, self._review_soon)
+        self._farewell = Farewell(self._house, self._fleet)
         self._liaison = Liaison(outside.manager, self._house, self._fleet)
         self._gateway: GatewaySeat | None = None
         if outside.http is not None:
@@ -87,7 +86,6 @@ class Supervisor:
         self._ending_since: float | None = None
         self._cause = ""
         self._quiesced = False
-        self._gone_since: float | None = None
         self._review_due = False
 
     def run(self) -> int:
@@ -186,6 +184,10 @@ class Supervisor:
                 self._reloads.begin(self._house)
             case signal.SIGTTIN | signal.SIGTTOU if self._state in _WORKING:
                 self._fleet.roster.scale_all(1 if number is signal.SIGTTIN else -1)
+            case signal.SIGUSR1:
+                self._journal.emit("supervisor.status", **self._report())
+                for worker in self._fleet.workers:
+                    self._fleet.warden.show_stacks(worker, "worker.stacks")
             case signal.SIGCHLD:
                 pass  # every child has its pidfd; nothing is learned from this
             case _:
@@ -271,27 +273,19 @@ class Supervisor:
                 self._advance(FleetEvent.HOPELESS)
             case FleetState.STARTING if fleet.all_ready:
                 self._advance(FleetEvent.ALL_READY)
-            case FleetState.DRAINING if fleet.workers_gone and self._settled():
+            case FleetState.DRAINING if self._all_settled():
                 self._advance(FleetEvent.WORKERS_GONE)
             case FleetState.CLOSING if not fleet.keeper.live and not (self._gateway and self._gateway.live):
                 self._advance(FleetEvent.KEEPER_GONE)
 
-    def _settled(self) -> bool:
-        """Whether the drain may end: nothing is owed to a dead worker, or it has been waited for long enough."""
+    def _all_settled(self) -> bool:
         now = self._clock()
-        if self._gone_since is None:
-            self._gone_since = now
-        owed = self._fleet.open_duties(now)
-        if not owed:
-            return True
-        if now - self._gone_since >= _SETTLING_PATIENCE:
-            unsettled = [dict(duty.identity) for duty in owed if not duty.settled]
-            if unsettled:
+        if self._farewell.is_over(now):
+            if self._farewell.incomplete:
                 self._code = self._code or Exit.SOFTWARE
-                self._journal.emit("drain.incomplete", unsettled=unsettled)
             return True
-        next_look = min([duty.message.since + LAST_SWEEP for duty in owed if duty.settled], default=now + LAST_SWEEP)
-        self._reactor.call_at(next_look, self._review_soon)
+        if (next_look := self._farewell.next_look(now)) is not None:
+            self._reactor.call_at(next_look, self._review_soon)
         return False
 
     # Borders.

@@ -11,7 +11,7 @@ from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.seat import Seat
 from cairnq_supervisor.pure.lifecycle import SeatState
-from cairnq_supervisor.pure.messages import Admit, Exhausting, Holding, LeasesChanged, Message, Tallied, Wake
+from cairnq_supervisor.pure.messages import Admit, Exhausting, Holding, LeasesChanged, Message, Overrun, Tallied, Wake
 from cairnq_supervisor.pure.policy import Respawn
 from cairnq_supervisor.pure.settings import QueueSettings
 from cairnq_supervisor.roles.application import registry_for
@@ -31,6 +31,7 @@ class Steward(Protocol):
     def lend(self, incarnation: Incarnation) -> None: ...
     def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None: ...
     def beats_needed(self) -> None: ...
+    def welcome(self, seat: WorkerSeat) -> None: ...
     def pass_on(self, queue: str) -> None: ...
 
 
@@ -55,6 +56,8 @@ class WorkerSeat(Seat):
         self.generation = generation
         self.incarnation: Incarnation | None = None
         self.admitted = False
+        self.overrun: tuple[str, ...] = ()
+        """Tasks for whose sake the latest child was killed."""
         self.tallied: dict[str, Any] = {}
         """What its child last said about its tasks, as it was encoded."""
 
@@ -83,7 +86,7 @@ class WorkerSeat(Seat):
     def errand(self) -> Errand:
         house = self.house
         incarnation = Incarnation(self._capacity(), self.queue.lease, house.descriptors)
-        self.incarnation, self.admitted = incarnation, False
+        self.incarnation, self.admitted, self.overrun = incarnation, False, ()
         plan = WorkerPlan(
             settings=house.settings,
             queue=self.queue,
@@ -93,6 +96,7 @@ class WorkerSeat(Seat):
             stale_modules=house.stale_modules,
             capacity=incarnation.capacity,
             memory=incarnation.memory,
+            stacks=incarnation.stacks,
         )
         title = f"cairnq: worker {self.queue.name}/{self.slot}"
         return Errand(lambda channel: run_worker(plan, channel), title)
@@ -102,8 +106,14 @@ class WorkerSeat(Seat):
         self.incarnation.hide_from_siblings()
         self._steward.lend(self.incarnation)
 
+    def kill_for_overrun(self, task_ids: tuple[str, ...]) -> None:
+        """The worker did not end these calls at max_run. Their neighbours are not to blame."""
+        self.overrun = task_ids
+        self.kill(f"{len(task_ids)} call(s) outran max_run and were not ended", from_outside=True)
+
     def admit(self) -> None:
         self.admitted = True
+        self._steward.welcome(self)
         self.say(Admit())
 
     def wake(self) -> None:
@@ -116,6 +126,8 @@ class WorkerSeat(Seat):
         match message:
             case Holding():
                 self._steward.beats_needed()
+            case Overrun():
+                self.kill("a call outran max_run and does not end", from_outside=True)
             case Exhausting():
                 self._steward.pass_on(self.queue.name)
             case Tallied(names=names):

@@ -126,6 +126,13 @@ def amounts(value: Any) -> Mapping[str, int]:
     raise ValueError("a table of resource names and whole numbers, 1 or more, such as gpu = 1")
 
 
+def size(value: Any) -> int:
+    """Bytes, more than none."""
+    if isinstance(value, str) and (count := quantities.size(value)) > 0:
+        return count
+    raise ValueError(quantities.SIZE_EXAMPLE)
+
+
 KEYS: Mapping[str, Key] = {
     "app": Key(Scope.TOP, app),
     "database": Key(Scope.TOP, text),
@@ -146,6 +153,10 @@ KEYS: Mapping[str, Key] = {
     "lease": Key(Scope.BOTH, lease),
     "poll": Key(Scope.BOTH, positive_duration),
     "max_run": Key(Scope.BOTH, positive_duration),
+    "stall_timeout": Key(Scope.BOTH, positive_duration),
+    "max_tasks": Key(Scope.BOTH, count),
+    "max_age": Key(Scope.BOTH, positive_duration),
+    "max_rss": Key(Scope.BOTH, size),
     "retry_backoff": Key(Scope.BOTH, duration),
     "retry_backoff_max": Key(Scope.BOTH, duration),
 }

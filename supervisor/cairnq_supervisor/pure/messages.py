@@ -105,6 +105,11 @@ class Tallied(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Overrun(Message):
+    """A call outran max_run, was settled so, and does not end: only its process can be ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class BootFailed(Message):
     """The child cannot become ready. `code` is the exit code it would mean for the whole supervisor."""
 
@@ -156,7 +161,7 @@ class Settle(Message):
 
     `since` is the boottime instant of its death: a duty that a reborn keeper takes over is not begun anew. Sweeps go on
     until `horizon` seconds after it. `released`: the supervisor ended it for a cause outside its calls, so that no
-    attempt is spent.
+    attempt is spent; except those of the tasks `overrun`, for whose calls' sake it was ended, past `max_run_ms`.
     """
 
     worker_id: str
@@ -166,6 +171,8 @@ class Settle(Message):
     reason: str
     details: dict[str, Any]
     released: bool
+    overrun: tuple[str, ...]
+    max_run_ms: int
     retry_backoff_ms: int
     retry_backoff_max_ms: int
 

@@ -47,6 +47,10 @@ class QueueSettings:
     lease: float = 30.0
     poll: float = 0.5
     max_run: float | None = None
+    stall_timeout: float = 600.0
+    max_tasks: int | None = None
+    max_age: float | None = None
+    max_rss: int | None = None
     retry_backoff: float = 1.0
     retry_backoff_max: float = 30.0
 

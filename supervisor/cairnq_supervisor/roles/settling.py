@@ -12,7 +12,8 @@ from typing import TypeVar
 from cairnq.pure import envelope
 from cairnq.pure.backoff import delay_ms
 from cairnq.pure.clock import Clock, boottime
-from cairnq.pure.models import Settlement
+from cairnq.pure.envelope import Envelope
+from cairnq.pure.models import Outcome, Settlement
 from cairnq.run.leases import Entry, LeaseState
 from cairnq.store.base import TaskStore
 from cairnq_supervisor.pure.messages import DutyDone, Settle, Settled
@@ -62,7 +63,7 @@ class Duties:
         settlements = [settlement_of(entry, duty) for entry in entries]
         if settlements:
             await self._insist(lambda store: store.settle_many(duty.worker_id, settlements))
-        failed = sum(entry.state is LeaseState.STARTED for entry in entries) if not duty.released else 0
+        failed = sum(settlement.outcome is Outcome.FAIL for settlement in settlements)
         self._link.send(Settled(duty.worker_id, failed, len(entries) - failed))
         for after in sweep_times(duty.lease, duty.horizon):
             await asyncio.sleep(max(0.0, duty.since + after - self._clock()))
@@ -100,11 +101,16 @@ def settlement_of(entry: Entry, duty: Settle) -> Settlement:
     """Started: failed, or given back where we ended the worker. Not started, or ended but unsettled: given back."""
     if entry.state is not LeaseState.STARTED:
         return Settlement.release(entry.task_id, entry.attempt, started=False)
+    if entry.task_id in duty.overrun:
+        return _failed(entry, duty, envelope.handler_timeout(duty.max_run_ms))
     if duty.released:
         return Settlement.release(entry.task_id, entry.attempt, started=True, reason=envelope.interrupted(duty.reason))
+    return _failed(entry, duty, envelope.worker_crashed(duty.reason, duty.details))
+
+
+def _failed(entry: Entry, duty: Settle, error: Envelope) -> Settlement:
     delay = delay_ms(entry.attempt, base_ms=duty.retry_backoff_ms, max_ms=duty.retry_backoff_max_ms)
-    crash = envelope.worker_crashed(duty.reason, duty.details)
-    return Settlement.fail(entry.task_id, entry.attempt, crash, retryable=True, delay_ms=delay)
+    return Settlement.fail(entry.task_id, entry.attempt, error, retryable=True, delay_ms=delay)
 
 
 def sweep_times(lease: float, horizon: float) -> Sequence[float]:

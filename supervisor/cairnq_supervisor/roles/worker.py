@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import os
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from cairnq.run.options import EngineOptions
 from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
 from cairnq.store.postgres import PostgresStore
+from cairnq_supervisor.pure.evidence import OVERRUN_GRACE
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import (
     Admit,
@@ -22,6 +24,7 @@ from cairnq_supervisor.pure.messages import (
     Drain,
     Drained,
     LeasesChanged,
+    Overrun,
     Quiesce,
     Ready,
     Resume,
@@ -39,6 +42,8 @@ from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.roles.tallying import Tallying
 from cairnq_supervisor.roles.watched import WatchedTable
 from cairnq_supervisor.system.channel import Channel, Received
+from cairnq_supervisor.system.processes import resident_bytes
+from cairnq_supervisor.system.stacks import StackBook
 
 _ORPHANS_REST = 1.0
 """Seconds before the end of trust in which an orphan cancels and gives back what still runs."""
@@ -61,6 +66,7 @@ class WorkerPlan:
     capacity: int
     memory: memoryview = field(repr=False)
     """Of the lease table, which the supervisor reads too."""
+    stacks: StackBook
 
 
 def engine_options(settings: Settings, queue: QueueSettings) -> EngineOptions:
@@ -78,6 +84,7 @@ def engine_options(settings: Settings, queue: QueueSettings) -> EngineOptions:
 
 def run_worker(plan: WorkerPlan, channel: Channel) -> int:
     """The exit code of the child."""
+    plan.stacks.offer()
     return asyncio.run(_Worker(plan).live(channel))
 
 
@@ -101,6 +108,7 @@ class _Worker:
     async def _live(self, link: Link) -> int:
         try:
             registry = self._plan.registry or self._import()
+            self._check_size()
         except ApplicationError as error:
             link.send(BootFailed(Exit.CONFIG, str(error)))
             await link.flush(GOODBYE)
@@ -116,6 +124,15 @@ class _Worker:
         finally:
             await store.close()
         return Exit.OK
+
+    def _check_size(self) -> None:
+        """A limit that is passed from the beginning would replace worker after worker."""
+        limit, size = self._plan.queue.max_rss, resident_bytes(os.getpid())
+        if limit is not None and size is not None and size > limit:
+            key = f"queues.{self._plan.queue.name}.max_rss"
+            raise ApplicationError(
+                f"{key} is {limit >> 20} MiB, but a worker takes {size >> 20} MiB when it has booted"
+            )
 
     def _import(self) -> Registry:
         """What preload would have done before the fork, and found."""
@@ -141,7 +158,7 @@ class _Worker:
             engine_options(plan.settings, plan.queue),
             table=table,
             worker_id=plan.worker_id,
-            emit=link.emit,
+            emit=self._emitting(link),
             observer=tallying,
         )
         if self._quiesced:
@@ -155,6 +172,21 @@ class _Worker:
         if not self._drains:
             raise RuntimeError("the engine stopped unasked")
         return len(await self._drains[-1])
+
+    def _emitting(self, link: Link) -> Callable[..., None]:
+        """Events go to the supervisor. A call that outran max_run gets a little time, and then is told of too."""
+        loop = asyncio.get_running_loop()
+
+        def emit(name: str, /, **fields: Any) -> None:
+            link.emit(name, **fields)
+            if name == "task.timed_out":
+                loop.call_soon_threadsafe(loop.call_later, OVERRUN_GRACE, self._look_for_overrun, link)
+
+        return emit
+
+    def _look_for_overrun(self, link: Link) -> None:
+        if self._engine is not None and self._engine.overrun:
+            link.send(Overrun())
 
     def _watched(self, link: Link) -> WatchedTable:
         plan = self._plan

@@ -66,6 +66,15 @@ async def blocking(ctx: cairnq.TaskContext, payload: dict[str, Any]) -> str:
     return "done"
 
 
+LEAK: list[bytearray] = []
+
+
+@registry.task
+async def leaking(ctx: cairnq.TaskContext, mebibytes: int) -> None:
+    LEAK.append(bytearray(os.urandom(1)) * (mebibytes << 20))
+    await asyncio.sleep(2)  # sleep: a task that lasts a few beats
+
+
 @registry.task
 async def poison(ctx: cairnq.TaskContext, payload: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)

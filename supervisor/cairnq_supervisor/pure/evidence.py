@@ -1,0 +1,46 @@
+"""What a worker's lease table proves: whether its loop turns, which calls are over time, whether it is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cairnq.run.leases import Entry, LeaseState
+
+OVERRUN_GRACE = 5.0
+"""Seconds past max_run in which the worker itself may end a call. After that its process is ended."""
+
+BLOCKED_AFTER = 1.0
+"""Beat intervals without a turn of the loop after which it is called blocked."""
+
+
+def silence(*, now: float, last_progress: float) -> float:
+    """Seconds since the worker's loop last turned; 0 where it does not turn yet, or not any more."""
+    return max(0.0, now - last_progress) if last_progress > 0.0 else 0.0
+
+
+def overrun(entries: Iterable[Entry], *, now: float, max_run: float | None) -> tuple[str, ...]:
+    """The tasks whose calls the worker should have ended by itself, and did not."""
+    if max_run is None:
+        return ()
+    latest = now - max_run - OVERRUN_GRACE
+    return tuple(
+        entry.task_id for entry in entries if entry.state is LeaseState.STARTED and entry.started_at <= latest
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a worker is replaced, gracefully. Sizes are bytes; None: no limit."""
+
+    max_tasks: int | None = None
+    max_rss: int | None = None
+
+
+def spent(limits: Limits, *, claimed: int, rss: int | None) -> str | None:
+    """Why this worker is due for a successor, if it is."""
+    if limits.max_tasks is not None and claimed >= limits.max_tasks:
+        return f"max_tasks ({limits.max_tasks}) reached"
+    if limits.max_rss is not None and rss is not None and rss > limits.max_rss:
+        return f"max_rss ({limits.max_rss >> 20} MiB) passed: {rss >> 20} MiB"
+    return None
