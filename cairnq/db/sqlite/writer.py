@@ -72,8 +72,13 @@ class WriteLane(Lane[Statement | Transaction]):
         self._ahead: deque[Statement | Transaction | Reply] = deque()
         self._optimized_at = time.monotonic()
         self._has_written = False
+        self._is_led = False
         self.statements = 0
         self.commits = 0
+
+    def suspend(self, timeout_s: float) -> bool:
+        """A transaction that a task leads is not waited for: that task may be the one that forks."""
+        return not self._is_led and super().suspend(timeout_s)
 
     def begin_anew(self) -> None:
         self._ahead.clear()
@@ -139,12 +144,14 @@ class WriteLane(Lane[Statement | Transaction]):
         error: Exception | None = None
         try:
             with self._transaction() as connection:
+                self._is_led = True
                 deliver([reply])
                 reply = self._obey(connection, transaction)
         except _RolledBack as undone:
             reply = undone.reply
         except Exception as failure:  # noqa: BLE001 - the border of a thread: whoever waits gets it
             error = failure
+        self._is_led = False
         reply.error = error
         deliver([reply])
 
