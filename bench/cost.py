@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bench import databases
@@ -32,22 +33,28 @@ class Cost:
     buffers: float
 
 
-def measure(server: Cluster) -> Iterator[Figure]:
-    """Full-page images are off: what they add depends on checkpoints, not on the schema."""
+@contextmanager
+def without_full_page_images(server: Cluster) -> Iterator[None]:
+    """What they add to the WAL depends on checkpoints, not on the schema."""
     with server.connect() as admin:
         admin.execute("alter system set full_page_writes = off")
         admin.execute("select pg_reload_conf()")
-    try:
-        yield from _compare(server)
-    finally:
-        with server.connect() as admin:
+        try:
+            yield
+        finally:
             admin.execute("alter system reset full_page_writes")
             admin.execute("select pg_reload_conf()")
 
 
-def _compare(server: Cluster) -> Iterator[Figure]:
+def measure(server: Cluster, *, quick: bool) -> Iterator[Figure]:
+    with without_full_page_images(server):
+        yield from _compare(server, [peers.PINNED] if quick else [peers.PINNED, peers.NEWEST])
+
+
+def _compare(server: Cluster, releases: Sequence[str]) -> Iterator[Figure]:
     mine = _cost(databases.ours(server))
-    for release, must in ((peers.PINNED, 0.5), (peers.NEWEST, None)):
+    for release in releases:
+        must = 0.5 if release == peers.PINNED else None
         dsn, version = databases.peers_own(server, release)
         theirs = _cost(dsn)
         on = f"claim and settle by {BATCH}, {TASKS:,} tasks, beside the schema of cairnq {version}"

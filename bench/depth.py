@@ -13,13 +13,14 @@ from tests.support.cluster import Cluster
 SHALLOW, DEEP = 1_000, 500_000
 LIMIT = 10
 CLAIMS = 20
+STATEMENTS = (("claim", "any name"), ("claim_named", "one name"))
 
 
-def measure(server: Cluster) -> Iterator[Figure]:
+def measure(server: Cluster, *, quick: bool) -> Iterator[Figure]:
     shallow, deep = databases.ours(server), databases.ours(server)
     databases.fill(shallow, SHALLOW)
     databases.fill(deep, DEEP)
-    for statement, what in (("claim", "any name"), ("claim_named", "one name")):
+    for statement, what in STATEMENTS[: 1 if quick else None]:
         few, many = _buffers(shallow, statement), _buffers(deep, statement)
         detail = f"{many:.0f} buffers for {LIMIT} tasks of {DEEP:,}, {few:.0f} of {SHALLOW:,}, {CLAIMS} claims each"
         yield Figure(f"a claim ({what}) at {DEEP:,} queued beside {SHALLOW:,}", many / few, "x", detail, target=1.5)

@@ -48,7 +48,7 @@ def _rate(dsn: str, worker: AbstractContextManager[IO[str]]) -> float:
         found = connection.execute(_RATE).fetchone()
     assert found is not None
     done, first, last = found
-    return 0.9 * done / (last - first) * 1000
+    return float(0.9 * done / (last - first) * 1000)
 
 
 def _left(connection: psycopg.Connection[tuple[object, ...]]) -> bool:

@@ -38,6 +38,9 @@ def table(figures: Iterable[Figure]) -> str:
     rows = [("figure", "value", "must be", "from")]
     rows += [(f.name, f"{f.value:.3g} {f.unit}".replace(" x", " x"), f.verdict, f.detail) for f in ordered]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = ["| " + " | ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]]) + " |" for row in rows]
+    lines = [
+        "| " + " | ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]]) + " |"
+        for row in rows
+    ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in [*widths, 4]) + "|")
     return "\n".join(lines)

@@ -51,7 +51,9 @@ def _calls(connection: psycopg.Connection[tuple[int]]) -> int:
 def _latency(dsn: str, output: IO[str], *, samples: int) -> Iterator[Figure]:
     took = sorted(asyncio.run(_pick_up(dsn, output, samples)))
     p50, p95 = took[len(took) // 2], took[int(len(took) * 0.95)]
-    detail = f"submit called to handler started, {samples} submits 0.15 to 0.35 s apart, mean {statistics.mean(took):.1f} ms"
+    detail = (
+        f"submit called to handler started, {samples} submits 0.15 to 0.35 s apart, mean {statistics.mean(took):.1f} ms"
+    )
     yield Figure("pick-up by an idle worker, p95", p95, "ms", detail, target=10)
     yield Figure("pick-up by an idle worker, p50", p50, "ms", detail)
 

@@ -1,16 +1,18 @@
 """A worker of the other SDK, run by its own Python: `python -I peer_process.py DSN CONCURRENCY`, until its stdin closes."""
 
+from __future__ import annotations
+
 import asyncio
 import sys
 
 from cairnq import Worker
 
 
-async def main(dsn, concurrency):
+async def main(dsn: str, concurrency: int) -> None:
     worker = Worker.postgres(dsn, concurrency=concurrency)
 
     @worker.task("noop")
-    async def noop(ctx, payload):
+    async def noop(_context: object, _payload: object) -> None:
         return None
 
     async with worker.background():

@@ -59,15 +59,15 @@ def version_of(server: Cluster) -> str:
     return str(found[0])
 
 
-def pgbench(server: Cluster, dsn: str, script: str, *, clients: int, seconds: int) -> float:
-    """Transactions per second of `script`, prepared, over `clients` connections."""
+def pgbench(server: Cluster, dsn: str, script: str, *, clients: int, transactions: int) -> float:
+    """Transactions per second of `script`, prepared, over `clients` connections that run so many together."""
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
         file.write(script)
         file.flush()
         Path(file.name).chmod(0o644)
         done = subprocess.run(
             [server.binaries.program("pgbench"), "--no-vacuum", "--protocol=prepared", f"--file={file.name}"]
-            + [f"--client={clients}", f"--jobs={min(clients, 2)}", f"--time={seconds}", dsn],
+            + [f"--client={clients}", f"--jobs={min(clients, 2)}", f"--transactions={transactions // clients}", dsn],
             env={**os.environ, **server.binaries.environment},
             check=True,
             capture_output=True,

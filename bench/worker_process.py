@@ -1,4 +1,4 @@
-"""A standalone worker in a process of its own: `python -m bench.worker_process DSN CONCURRENCY`, until its stdin closes.
+"""A standalone worker by itself: `python -m bench.worker_process DSN CONCURRENCY`, until its stdin closes.
 
 It prints `ready`, and for each task whose payload says when it was submitted, how long its handler took to start (us).
 """
