@@ -48,8 +48,9 @@ def measure(server: Cluster, *, quick: bool) -> Iterator[Figure]:
 
 
 def _first_beat(dsn: str, fillfactor: int | None = None) -> Written:
-    if fillfactor is not None:
-        with psycopg.connect(dsn, autocommit=True) as connection:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("alter table cairnq_tasks set (autovacuum_enabled = false)")  # its snapshot keeps versions
+        if fillfactor is not None:
             connection.execute(f"alter table cairnq_tasks set (fillfactor = {fillfactor})".encode())
     databases.fill(dsn, LEASES)
     claim, beat = (Statements("postgres", "public").get(name) for name in ("claim", "beat"))

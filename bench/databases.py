@@ -15,7 +15,8 @@ PAYLOAD_TEXT = "x" * 88
 
 _FILL = """
 insert into cairnq_tasks (id, name, queue, status, payload, run_at_ms, root_id, created_at_ms, updated_at_ms)
-select made.id, 'noop', 'default', 'queued', jsonb_build_object('text', %(text)s::text), made.at, made.id, made.at, made.at
+select made.id, 'noop', 'default', 'queued', jsonb_build_object('text', %(text)s::text),
+    made.at, made.id, made.at, made.at
 from (select 'task_' || lpad(n::text, 26, '0') as id, n as at from generate_series(1, %(count)s::bigint) n) made
 """
 

@@ -1,4 +1,4 @@
-"""A worker of the other SDK, run by its own Python: `python -I peer_process.py DSN CONCURRENCY`, until its stdin closes."""
+"""A worker of the other SDK: `its-python -I peer_process.py DSN CONCURRENCY`, until its stdin closes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from cairnq import Worker
 async def main(dsn: str, concurrency: int) -> None:
     worker = Worker.postgres(dsn, concurrency=concurrency)
 
-    @worker.task("noop")
     async def noop(_context: object, _payload: object) -> None:
         return None
+
+    worker.register("noop", noop)
 
     async with worker.background():
         print("ready", flush=True)

@@ -66,8 +66,10 @@ def pgbench(server: Cluster, dsn: str, script: str, *, clients: int, transaction
         file.flush()
         Path(file.name).chmod(0o644)
         done = subprocess.run(
-            [server.binaries.program("pgbench"), "--no-vacuum", "--protocol=prepared", f"--file={file.name}"]
-            + [f"--client={clients}", f"--jobs={min(clients, 2)}", f"--transactions={transactions // clients}", dsn],
+            [
+                *(server.binaries.program("pgbench"), "--no-vacuum", "--protocol=prepared", f"--file={file.name}"),
+                *(f"--client={clients}", f"--jobs={min(clients, 2)}", f"--transactions={transactions // clients}", dsn),
+            ],
             env={**os.environ, **server.binaries.environment},
             check=True,
             capture_output=True,
