@@ -182,6 +182,15 @@ class ClaimedTask:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueBacklog:
+    """Counted up to a bound. `oldest_ms`: for how long the oldest due task has waited; None: none is due."""
+
+    due: int
+    running: int
+    oldest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class WatchSignal:
     """Something may have changed. `poll` comes every `poll_ms` whether or not notifications work."""
 

@@ -12,6 +12,7 @@ from cairnq.pure.models import (
     ClaimedTask,
     Conflict,
     Held,
+    QueueBacklog,
     Settlement,
     Standing,
     Task,
@@ -229,6 +230,16 @@ class TaskStore(Protocol):
 
     async def recover(self, limit: int = 1000) -> int:
         """Re-queue (or fail) up to `limit` rows with an expired lease, of all queues; returns how many."""
+        ...
+
+    # --- upkeep ------------------------------------------------------------------------------------
+
+    async def backlog(self, queues: Sequence[str], bound: int) -> dict[str, QueueBacklog]:
+        """How much waits and runs, by queue, counted up to `bound`."""
+        ...
+
+    async def take_duty(self, duty: str, holder: str, lease_ms: int) -> bool:
+        """Whether this holder has, for `lease_ms` from now, a duty that one has for all hosts."""
         ...
 
     # --- wake-ups ----------------------------------------------------------------------------------

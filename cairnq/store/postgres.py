@@ -30,6 +30,10 @@ from cairnq.store.upkeep import Upkeep
 
 Stop = Callable[[], Awaitable[None]]
 
+VACUUM_LEAST_DEAD = 10_000
+VACUUM_DEAD_SHARE = 0.2
+VACUUM_INTERVAL_S = 30
+
 
 class PostgresStore(Submitting, Claiming, Settling, Changing, Reading, Upkeep):
     """All of `TaskStore` on PostgreSQL.
@@ -119,12 +123,24 @@ class PostgresStore(Submitting, Claiming, Settling, Changing, Reading, Upkeep):
             await self._unlisten(listener)
         await self._executor.close()
 
-    async def vacuum(self) -> None:
-        """Remove dead rows of the tasks' table, without waiting for anybody. Needs a role that owns it (or MAINTAIN).
+    async def vacuum_if_due(self) -> bool:
+        """Remove the dead rows of the tasks' table where they pile up; waits for nobody. Returns whether it did.
 
-        Where the right is missing PostgreSQL only warns, and nothing happens.
+        Autovacuum looks once a minute at best. Without the right to (the role must own the table) nothing happens.
         """
+        schema = (await self.connect()).schema
+        table, rights = (
+            await self._rows("survey/tables", schema=schema),
+            await self._rows("survey/rights", schema=schema),
+        )
+        if not table or not rights[0][3]:
+            return False
+        live, dead, ago_s = table[0][:3]
+        recent = ago_s is not None and ago_s < VACUUM_INTERVAL_S
+        if recent or dead < max(VACUUM_LEAST_DEAD, VACUUM_DEAD_SHARE * live):
+            return False
         await self._rows("vacuum")
+        return True
 
     def sibling(self) -> PostgresStore | None:
         """A store of the same database with one connection of its own, for another thread.

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from cairnq.pure import arguments
+from cairnq.pure.models import QueueBacklog
 from cairnq.store.runner import StatementRunner
-
-
-@dataclass(frozen=True, slots=True)
-class QueueBacklog:
-    """Counted up to a bound. `oldest_ms`: for how long the oldest due task has waited; None: none is due."""
-
-    due: int
-    running: int
-    oldest_ms: int | None
 
 
 class Upkeep(StatementRunner):

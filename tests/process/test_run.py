@@ -103,6 +103,8 @@ async def test_an_idle_supervisor_sleeps(runs):
         return sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
 
     await run.event("keeper.listening")
+    while Path(f"/proc/{run.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        continue  # it has said so, and has not gone to sleep yet
     before = switches()
     await asyncio.sleep(2)  # sleep: nothing must happen, and nothing tells when it did not
     assert switches() - before == 0

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from cairnq import InvalidArgument
-from cairnq.store.upkeep import QueueBacklog
+from cairnq.pure.models import QueueBacklog
 
 
 async def test_the_backlog_counts_what_is_due_and_what_runs(store):

@@ -80,7 +80,7 @@ async def _database(settings: Settings) -> list[Finding]:
         return [
             *_pooler(settings, found),
             judging.clock(database_ms=found.clock_ms, host_ms=host_ms),
-            *_tables(found),
+            *_tables(settings, found),
             *(judging.snapshot(kind=each.kind, who=each.who, age_s=each.age_s) for each in found.holders),
             *([await _notifications(settings)] if found.table is not None else []),
         ]
@@ -98,7 +98,7 @@ def _pooler(settings: Settings, found: Survey) -> Iterator[Finding]:
         yield ok("pooler", "one stands before the database, and listen_database goes around it")
 
 
-def _tables(found: Survey) -> Iterator[Finding]:
+def _tables(settings: Settings, found: Survey) -> Iterator[Finding]:
     table = found.table
     if table is None:
         says = f"no readable cairnq in schema {found.schema!r} of {found.database!r}"
@@ -114,7 +114,9 @@ def _tables(found: Survey) -> Iterator[Finding]:
     yield judging.dead_rows(
         live=table.live, dead=table.dead, vacuumed_ago_s=table.vacuumed_ago_s, autovacuum=table.autovacuum
     )
-    yield judging.retention(configured=False, live=table.live, oldest_finished_s=table.oldest_finished_s)
+    yield judging.retention(
+        configured=bool(settings.retention), live=table.live, oldest_finished_s=table.oldest_finished_s
+    )
 
 
 async def _notifications(settings: Settings) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from cairnq_supervisor.pure.messages import (
     Message,
     Pong,
     Queued,
+    Sampled,
     Settle,
     Settled,
     TakeBack,
@@ -60,6 +61,9 @@ class KeeperSeat(Seat):
         self.listening = False
         self.duties: dict[str, Duty] = {}
         self.last_beat: Beaten | None = None
+        self.backlog: Mapping[str, Sequence[int | None]] = {}
+        """By queue: due, running, ms for which the oldest due task had waited. Without an entry nothing waits."""
+
         self.answered_at = 0.0
         """When it last answered a `Ping`."""
 
@@ -111,6 +115,8 @@ class KeeperSeat(Seat):
 
     def told(self, message: Message) -> None:
         match message:
+            case Sampled(queues=queues):
+                self.backlog = queues
             case Pong():
                 self.answered_at = self.house.clock()
             case Queued(queue=queue):

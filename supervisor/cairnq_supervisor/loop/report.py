@@ -54,6 +54,7 @@ def _keeper(seat: KeeperSeat, now: float) -> dict[str, Any]:
 
 def _queue(queue: QueueSettings, fleet: Fleet, workers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     own = [worker for worker in workers if worker["queue"] == queue.name]
+    due, running, oldest_ms = fleet.keeper.backlog.get(queue.name, (0, 0, None))
     return {
         "name": queue.name,
         "processes": {
@@ -63,6 +64,9 @@ def _queue(queue: QueueSettings, fleet: Fleet, workers: Sequence[Mapping[str, An
         "concurrency": queue.concurrency,
         "in_flight": sum(worker["in_flight"] for worker in own),
         "in_flight_bytes": sum(worker["in_flight_bytes"] for worker in own),
+        "backlog": due,
+        "demand": (due or 0) + (running or 0),
+        "oldest_ms": oldest_ms,
         "paused": fleet.roster.is_paused(queue.name),
     }
 

@@ -11,6 +11,7 @@ from typing import Any
 from cairnq_supervisor.pure import quantities
 
 AUTO = "auto"
+FINISHED = frozenset({"succeeded", "failed", "canceled"})
 _APP = re.compile(r"[A-Za-z_][\w]*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:\[\]]+)):(\d{1,5})", re.ASCII)
 _TRUTH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
@@ -126,6 +127,17 @@ def amounts(value: Any) -> Mapping[str, int]:
     raise ValueError("a table of resource names and whole numbers, 1 or more, such as gpu = 1")
 
 
+def ages(value: Any) -> Mapping[str, float]:
+    """Seconds by finished status."""
+    example = 'a table of finished statuses and ages, such as succeeded = "1d", failed = "30d", canceled = "7d"'
+    if not isinstance(value, dict) or not value.keys() <= FINISHED:
+        raise ValueError(example)
+    try:
+        return {status: duration(age) for status, age in value.items()}
+    except ValueError:
+        raise ValueError(example) from None
+
+
 def size(value: Any) -> int:
     """Bytes, more than none."""
     if isinstance(value, str) and (count := quantities.size(value)) > 0:
@@ -147,6 +159,7 @@ KEYS: Mapping[str, Key] = {
     "http": Key(Scope.TOP, address),
     "log": Key(Scope.TOP, one_of("text", "json")),
     "resources": Key(Scope.TOP, amounts),
+    "retention": Key(Scope.TOP, ages),
     "processes": Key(Scope.QUEUE, processes),
     "concurrency": Key(Scope.QUEUE, count),
     "handlers": Key(Scope.QUEUE, names),
@@ -163,5 +176,5 @@ KEYS: Mapping[str, Key] = {
 
 TOP_KEYS = frozenset(name for name, key in KEYS.items() if key.scope is not Scope.QUEUE)
 QUEUE_KEYS = frozenset(name for name, key in KEYS.items() if key.scope is not Scope.TOP)
-TABLES = frozenset({"queues", "resources"})
+TABLES = frozenset({"queues", "resources", "retention"})
 """Top-level tables: they come from the file alone."""

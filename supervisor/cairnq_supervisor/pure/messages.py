@@ -202,6 +202,13 @@ class Queued(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Sampled(Message):
+    """How much waits, by queue: due, running, and ms for which the oldest due task has waited (or null)."""
+
+    queues: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Listening(Message):
     """Whether notifications are proved to arrive."""
 

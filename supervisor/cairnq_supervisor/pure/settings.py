@@ -72,6 +72,7 @@ class Settings:
     http: Address | None = None
     log: str | None = None
     resources: Mapping[str, int] = field(default_factory=dict)
+    retention: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def shortest_lease(self) -> float:

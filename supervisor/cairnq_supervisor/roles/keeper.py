@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from cairnq.pure.clock import boottime
+from cairnq.pure.models import TaskStatus
 from cairnq.run.leases import LeaseTable
 from cairnq.run.outage import Outage
 from cairnq.store.base import Installation
@@ -16,8 +19,10 @@ from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import Beat, Drain, Lend, Listening, Ping, Pong, Queued, Ready, Settle, TakeBack
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.roles.beating import Beating, Lent
+from cairnq_supervisor.roles.caretaker import Caretaker
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
+from cairnq_supervisor.roles.sampling import sample_for_ever
 from cairnq_supervisor.roles.settling import Duties
 from cairnq_supervisor.system import memory
 from cairnq_supervisor.system.channel import Channel, Received
@@ -73,19 +78,37 @@ class _Keeper:
             [QUEUED_CHANNEL], lambda _channel, queue: link.send(Queued(queue)), lambda on: link.send(Listening(on))
         )
         beating = asyncio.ensure_future(self._beating.run())
-        recovering = asyncio.ensure_future(self._recover_for_ever(connection, link))
+        endless = [
+            asyncio.ensure_future(work)
+            for work in (
+                self._recover_for_ever(connection, link),
+                sample_for_ever(connection, link, self._queues, patience=self._plan.settings.shortest_lease / 3),
+                self._caretaker(link).run(),
+            )
+        ]
         ends = [asyncio.ensure_future(self._leaving.wait()), asyncio.ensure_future(link.orphaned.wait())]
-        done, _ = await asyncio.wait({*ends, beating, recovering}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (beating, recovering):
+        done, _ = await asyncio.wait({*ends, beating, *endless}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (beating, *endless):
             if task in done:
                 task.result()  # they never return: this raises the bug that ended one
         if link.orphaned.is_set():
             link.emit("keeper.orphaned", pid=os.getpid())
-        recovering.cancel()
+        for task in endless:
+            task.cancel()
         self._beating.stop()
         await beating
         await self._duties.stop()
         await stop_listening()
+        await asyncio.wait(endless)
+
+    @property
+    def _queues(self) -> list[str]:
+        return [queue.name for queue in self._plan.settings.queues]
+
+    def _caretaker(self, link: Link) -> Caretaker:
+        settings, installation = self._plan.settings, self._plan.installation
+        retention = cast("Mapping[TaskStatus, float]", settings.retention)  # the configuration has checked it
+        return Caretaker(lambda: keepers_store(settings, installation, min_size=0), link, retention)
 
     async def _recover_for_ever(self, connection: Connection, link: Link) -> None:
         """Leases of dead hosts, of any queue. Jitter keeps the hosts of one database from asking together."""
@@ -125,12 +148,12 @@ def _attach(fd: int, capacity: int) -> LeaseTable:
         os.close(fd)
 
 
-def keepers_store(settings: Settings, installation: Installation) -> PostgresStore:
+def keepers_store(settings: Settings, installation: Installation, *, min_size: int = 1) -> PostgresStore:
     """One connection, the direct one where there is a choice: the keeper must not wait for a pooler's turn."""
     return PostgresStore(
         settings.listen_database or settings.database,
         schema=settings.schema,
-        min_size=1,
+        min_size=min_size,
         max_size=1,
         installation=installation,
         migrate=False,
