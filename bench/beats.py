@@ -16,9 +16,11 @@ from tests.support import peers
 from tests.support.cluster import Cluster
 
 LEASES = 5_000
+WORKER = "worker_01K0000000000000000000000A"
+"""As long as real ones: a claim makes its row longer by that."""
 BEAT = 500
 """Leases in one statement."""
-FILLFACTORS = (50, 60, 70, 100)
+FILLFACTORS = (30, 35, 40, 45, 50, 60, 70, 100)
 
 _COUNTERS = """
 select pg_stat_get_xact_tuples_updated('cairnq_tasks'::regclass)::bigint,
@@ -55,7 +57,7 @@ def _first_beat(dsn: str, fillfactor: int | None = None) -> Written:
     databases.fill(dsn, LEASES)
     claim, beat = (Statements("postgres", "public").get(name) for name in ("claim", "beat"))
     with connect_as_ours(dsn) as connection:
-        wanted = {"queues": ["default"], "worker_id": "worker_bench", "lease_ms": 3_600_000, "limit": 100}
+        wanted = {"queues": ["default"], "worker_id": WORKER, "lease_ms": 3_600_000, "limit": 100}
         ids: list[str] = []
         while len(ids) < LEASES:
             ids += [row[0] for row in connection.execute(claim.text.encode(), claim.arrange(wanted)).fetchall()]
@@ -63,7 +65,7 @@ def _first_beat(dsn: str, fillfactor: int | None = None) -> Written:
         updated = hot = 0
         for start in range(0, LEASES, BEAT):
             some = ids[start : start + BEAT]
-            same = {"worker_ids": ["worker_bench"] * BEAT, "attempts": [1] * BEAT, "leases_ms": [3_600_000] * BEAT}
+            same = {"worker_ids": [WORKER] * BEAT, "attempts": [1] * BEAT, "leases_ms": [3_600_000] * BEAT}
             with connection.transaction():
                 before = _counters(connection)
                 connection.execute(beat.text.encode(), beat.arrange({"ids": some, **same}))

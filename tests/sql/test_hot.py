@@ -12,6 +12,7 @@ from cairnq.pure.models import Beat
 from cairnq.store.postgres import PostgresStore
 
 LEASES = 500
+WORKER = "worker_01K0000000000000000000000A"  # a claim makes a row longer by this
 COUNTERS = """
 select pg_stat_get_xact_tuples_updated('cairnq_tasks'::regclass),
     pg_stat_get_xact_tuples_hot_updated('cairnq_tasks'::regclass)
@@ -36,7 +37,7 @@ async def claimed(store: PostgresStore, count: int) -> list[str]:
     payload = {"text": "x" * 100}
     await store.submit_many([{"name": "noop", "payload": payload}] * count)
     tasks = []
-    while batch := await store.claim_many(["default"], "worker_a", 600_000, 100, None):
+    while batch := await store.claim_many(["default"], WORKER, 600_000, 100, None):
         tasks += [item.task.id for item in batch]
     assert len(tasks) == count
     return tasks
@@ -61,19 +62,16 @@ async def _counters(connection: psycopg.AsyncConnection[Any]) -> tuple[int, int]
 
 @pytest.mark.statement("beat")
 async def test_beat_of_five_hundred_leases_is_hot(store, database):
-    """The first beat after a claim finds its pages full: 99 of 100 are HOT even then, and all from the second on."""
+    """The first beat after a claim is the hardest: its pages hold the rows as they were before, too."""
     ids = await claimed(store, LEASES)
     values = {
         "ids": ids,
-        "worker_ids": ["worker_a"] * LEASES,
+        "worker_ids": [WORKER] * LEASES,
         "attempts": [1] * LEASES,
         "leases_ms": [600_000] * LEASES,
     }
     async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
-        updated, hot = await counted(connection, "beat", **values)
-        assert updated == LEASES
-        assert hot >= 0.97 * LEASES
-        for _ in range(4):
+        for _ in range(5):
             assert await counted(connection, "beat", **values) == (LEASES, LEASES)
 
 
@@ -83,11 +81,11 @@ async def test_progress_is_hot(store, database):
     hot = 0
     async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
         for task_id in ids:
-            values = {"id": task_id, "worker_id": "worker_a", "attempt": 1, "progress": 0.5, "message": "half way"}
+            values = {"id": task_id, "worker_id": WORKER, "attempt": 1, "progress": 0.5, "message": "half way"}
             updated, hot_now = await counted(connection, "progress", **values)
             assert updated == 1
             hot += hot_now
-    assert hot >= 0.97 * LEASES
+    assert hot == LEASES
 
 
 async def test_no_index_holds_a_column_that_a_beat_or_progress_writes(store, database):
@@ -99,7 +97,7 @@ async def test_no_index_holds_a_column_that_a_beat_or_progress_writes(store, dat
 
 async def test_beats_leave_the_indexes_as_they_are(store, database):
     ids = await claimed(store, LEASES)
-    beats = [Beat(task_id, "worker_a", 1, 600_000) for task_id in ids]
+    beats = [Beat(task_id, WORKER, 1, 600_000) for task_id in ids]
     assert None not in await store.beat_many(beats)
     async with await psycopg.AsyncConnection.connect(database) as connection:
         before = await _sizes(connection)

@@ -1,7 +1,7 @@
 -- The tables of protocol 1, made only where no cairnq stands yet.
 --
--- fillfactor 50: a beat rewrites every running row of a page at once, and stays HOT only while the page
--- has room for all of them (docs/decisions/0002-lean-storage.md).
+-- fillfactor 40: a beat rewrites every running row of a page at once, and stays HOT only while the page has
+-- room for all of them, which a claim has made longer by a worker's id (docs/decisions/0002-lean-storage.md).
 
 create table cairnq_tasks (
     id                     text primary key,
@@ -28,7 +28,7 @@ create table cairnq_tasks (
     created_at_ms          bigint not null,
     updated_at_ms          bigint not null,
     completed_at_ms        bigint
-) with (fillfactor = 50);
+) with (fillfactor = 40);
 
 create table cairnq_task_keys (
     key           text primary key,
