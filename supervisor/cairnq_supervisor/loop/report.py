@@ -12,14 +12,20 @@ from cairnq_supervisor.loop.keeper_seat import KeeperSeat
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.lifecycle import FleetState, SeatState
+from cairnq_supervisor.pure.rendering import Occurrence, as_text
 from cairnq_supervisor.pure.settings import QueueSettings
 from cairnq_supervisor.system.processes import resident_bytes
 
 _GAUGES = ("in_flight", "in_flight_bytes", "claimed", "succeeded", "failed", "released")
 
 
-def report(fleet: Fleet, house: House, *, state: FleetState, pid: int, started_at: float) -> dict[str, Any]:
-    """`started_at` is epoch seconds. Sizes are bytes, durations as their names say, times RFC 3339 in UTC."""
+def report(
+    fleet: Fleet, house: House, *, state: FleetState, pid: int, started_at: float, latest: Occurrence | None
+) -> dict[str, Any]:
+    """`started_at` is epoch seconds, `latest` the last event worth a line.
+
+    Sizes are bytes, durations as their names say, times RFC 3339 in UTC.
+    """
     now = house.clock()
     workers = [_worker(seat, now) for seat in fleet.workers]
     return {
@@ -31,6 +37,7 @@ def report(fleet: Fleet, house: House, *, state: FleetState, pid: int, started_a
             "protocol_version": house.installation.protocol_version,
             "schema": house.installation.schema,
             "database": dsn.without_password(house.settings.database),
+            "last_event": None if latest is None else as_text(latest),
         },
         "keeper": _keeper(fleet.keeper, now),
         "queues": [_queue(queue, fleet, workers) for queue in fleet.roster.queues],

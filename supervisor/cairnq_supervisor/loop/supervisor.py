@@ -121,7 +121,14 @@ class Supervisor:
         return Control(self._listener, self._reactor, self._descriptors, desk.answer)
 
     def _report(self) -> Mapping[str, Any]:
-        return report(self._fleet, self._house, state=self._state, pid=os.getpid(), started_at=self._started_at)
+        return report(
+            self._fleet,
+            self._house,
+            state=self._state,
+            pid=os.getpid(),
+            started_at=self._started_at,
+            latest=self._journal.latest,
+        )
 
     def _document(self) -> dict[str, Any]:
         """All that the gateway renders."""

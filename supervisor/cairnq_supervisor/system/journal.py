@@ -21,6 +21,9 @@ class Journal:
     def __init__(self, *, log: str | None, events_fd: int | None) -> None:
         """`log` is "text" or "json"; None: text on a terminal or a pipe. `events_fd` gets every event as JSON."""
         self.chronicle = Chronicle()
+        self.latest: Occurrence | None = None
+        """The last event that was worth a line."""
+
         self._log = LineSink(_STDERR)
         self._as_json = log == "json"
         self._prefixed = _is_journal(_STDERR)
@@ -30,6 +33,8 @@ class Journal:
     def emit(self, name: str, /, **fields: Any) -> None:
         occurrence = Occurrence(time.time(), name, fields)
         self.chronicle.note(name, fields)
+        if occurrence.level is not Level.DEBUG:
+            self.latest = occurrence
         if self._events is not None:
             self._put(self._events, as_json(occurrence))
         if occurrence.level is not Level.DEBUG:

@@ -1,0 +1,97 @@
+"""A status report laid out for people: the supervisor, its queues, its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cairnq_supervisor.commands.answer import Block, Record
+from cairnq_supervisor.pure.tabular import Column, Table
+
+Report = Mapping[str, Any]
+
+_QUEUES = (
+    Column("queue"),
+    Column("state", whole=True),
+    *(Column(title, right=True, whole=True) for title in ("workers", "calls", "waiting", "oldest", "done/s")),
+)
+_WORKERS = (
+    Column("worker"),
+    Column("state", whole=True),
+    *(Column(title, right=True) for title in ("calls", "done", "failed", "MiB", "age", "lag ms", "pid", "released")),
+)
+
+
+def overview(report: Report, before: Report | None, elapsed: float) -> list[Block]:
+    """`before`: the report of `elapsed` seconds ago, from which rates are told; None: there are none yet."""
+    supervisor, keeper = report["supervisor"], report["keeper"]
+    head = [
+        ("supervisor", f"{supervisor['state']}, pid {supervisor['pid']}, since {supervisor['started_at']}"),
+        ("database", f"{supervisor['database']} (schema {supervisor['schema']})"),
+        ("keeper", _keeper(keeper)),
+    ]
+    if supervisor.get("last_event"):
+        head.append(("last event", supervisor["last_event"]))
+    rates = {} if before is None or elapsed <= 0 else _rates(report, before, elapsed)
+    queues = [_queue(queue, report["workers"], rates.get(queue["name"])) for queue in report["queues"]]
+    workers = [_worker(worker) for worker in report["workers"]]
+    return [Record(head), "", Table(_QUEUES, queues), "", Table(_WORKERS, workers)]
+
+
+def _keeper(keeper: Report) -> str:
+    words = [f"{keeper['state']}, pid {keeper['pid']}, {keeper['leases']} leases"]
+    if keeper["last_beat_ms"] is not None:
+        words.append(f"last beat {keeper['last_beat_ms'] / 1000:.1f} s ago in {keeper['beat_latency_ms']} ms")
+    words.append("listening" if keeper["listening"] else "not listening")
+    return ", ".join(words)
+
+
+def _queue(queue: Report, workers: Sequence[Report], rate: float | None) -> list[str]:
+    processes, oldest = queue["processes"], queue.get("oldest_ms")
+    flapping = any(worker["flapping"] for worker in workers if worker["queue"] == queue["name"])
+    state = "paused" if queue["paused"] else "flapping" if flapping else "ready" if processes["ready"] else "waiting"
+    return [
+        queue["name"],
+        state,
+        f"{processes['ready']}/{processes['want']}",
+        f"{queue['in_flight']}/{queue['concurrency'] * processes['want']}",
+        f"{queue.get('backlog', 0):,}",
+        "" if oldest is None else _age(oldest / 1000),
+        "" if rate is None else f"{rate:,.1f}",
+    ]
+
+
+def _worker(worker: Report) -> list[str]:
+    return [
+        f"{worker['queue']}/{worker['slot']}",
+        f"{worker['state']}, flapping" if worker["flapping"] else worker["state"],
+        f"{worker['in_flight']}/{worker['concurrency']}",
+        f"{worker['succeeded']:,}",
+        f"{worker['failed']:,}",
+        "" if worker["rss"] is None else f"{worker['rss'] / 2**20:.0f}",
+        "" if worker["age_s"] is None else _age(worker["age_s"]),
+        str(worker["loop_lag_ms"]),
+        str(worker["pid"] or ""),
+        f"{worker['released']:,}",
+    ]
+
+
+def _rates(report: Report, before: Report, elapsed: float) -> dict[str, float]:
+    """Attempts ended a second, by queue. A worker that was not there before has done all that it did since."""
+    earlier = {worker["worker_id"]: _ended(worker) for worker in before["workers"]}
+    rates: dict[str, float] = {}
+    for worker in report["workers"]:
+        ended = _ended(worker) - earlier.get(worker["worker_id"], 0)
+        rates[worker["queue"]] = rates.get(worker["queue"], 0.0) + ended / elapsed
+    return rates
+
+
+def _ended(worker: Report) -> int:
+    return int(worker["succeeded"] + worker["failed"])
+
+
+def _age(seconds: float) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f}{unit}"
+    return f"{seconds:.0f}s"

@@ -1,0 +1,93 @@
+"""A status report as people see it."""
+
+from __future__ import annotations
+
+import copy
+
+from cairnq_supervisor.commands.answer import Record
+from cairnq_supervisor.commands.overview import overview
+from cairnq_supervisor.pure import tabular
+
+WORKER = {
+    "queue": "mail",
+    "slot": 0,
+    "pid": 7,
+    "worker_id": "w0",
+    "state": "ready",
+    "flapping": False,
+    "in_flight": 3,
+    "concurrency": 16,
+    "succeeded": 1200,
+    "failed": 1,
+    "released": 0,
+    "rss": 40 << 20,
+    "age_s": 3700.0,
+    "loop_lag_ms": 2,
+}
+REPORT = {
+    "supervisor": {
+        "state": "running",
+        "pid": 1,
+        "started_at": "2026-12-01T06:00:00.000+00:00",
+        "database": "postgresql://db/shop",
+        "schema": "public",
+        "last_event": "06:00:01.000 info    worker.ready         worker mail/0 is ready (pid 7)",
+    },
+    "keeper": {"state": "ready", "pid": 2, "leases": 3, "last_beat_ms": 900, "beat_latency_ms": 4, "listening": True},
+    "queues": [
+        {
+            "name": "mail",
+            "processes": {"want": 2, "ready": 1},
+            "concurrency": 16,
+            "in_flight": 3,
+            "backlog": 1500,
+            "oldest_ms": 90_000,
+            "paused": False,
+        }
+    ],
+    "workers": [WORKER],
+}
+
+
+def lines(report=REPORT, before=None, elapsed=0.0):
+    shown = []
+    for block in overview(report, before, elapsed):
+        if isinstance(block, Record):
+            shown += tabular.record_lines(block.pairs, None)
+        elif isinstance(block, str):
+            shown.append(block)
+        else:
+            shown += tabular.lines(block, None)
+    return shown
+
+
+def test_it_reads_like_this():
+    assert lines() == [
+        "supervisor  running, pid 1, since 2026-12-01T06:00:00.000+00:00",
+        "database    postgresql://db/shop (schema public)",
+        "keeper      ready, pid 2, 3 leases, last beat 0.9 s ago in 4 ms, listening",
+        "last event  06:00:01.000 info    worker.ready         worker mail/0 is ready (pid 7)",
+        "",
+        "QUEUE  STATE  WORKERS  CALLS  WAITING  OLDEST  DONE/S",
+        "mail   ready      1/2   3/32    1,500    1.5m",
+        "",
+        "WORKER  STATE  CALLS   DONE  FAILED  MIB   AGE  LAG MS  PID  RELEASED",
+        "mail/0  ready   3/16  1,200       1   40  1.0h       2    7         0",
+    ]
+
+
+def test_the_second_look_tells_rates():
+    after = copy.deepcopy(REPORT)
+    after["workers"][0]["succeeded"] += 50
+    after["workers"].append({**WORKER, "slot": 1, "worker_id": "w1", "succeeded": 9, "failed": 1})
+    (line,) = [line for line in lines(after, REPORT, 2.0) if line.startswith("mail ")]
+    assert line.split()[-1] == "30.0"
+
+
+def test_a_paused_queue_and_one_that_flaps_say_so():
+    paused, flapping, empty = (copy.deepcopy(REPORT) for _ in range(3))
+    paused["queues"][0]["paused"] = True
+    flapping["workers"][0]["flapping"] = True
+    empty["queues"][0]["processes"]["ready"] = 0
+    states = [lines(report)[6].split()[1] for report in (paused, flapping, empty)]
+    assert states == ["paused", "flapping", "waiting"]
