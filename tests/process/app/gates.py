@@ -66,6 +66,31 @@ async def blocking(ctx: cairnq.TaskContext, payload: dict[str, Any]) -> str:
     return "done"
 
 
+@registry.task
+async def recorded(ctx: cairnq.TaskContext, ledger: str) -> None:
+    reader, writer = await asyncio.open_unix_connection(ledger)
+    writer.write(_arrival(ctx))
+    await reader.readline()
+    await asyncio.sleep(0.05)  # sleep: a task that takes a while
+    writer.close()
+
+
+@registry.task
+def recorded_plain(ctx: Any, ledger: str) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(ledger)
+        connection.sendall(_arrival(ctx))
+        connection.makefile().readline()
+        time.sleep(0.02)  # sleep: a task that takes a while
+
+
+@registry.task
+def endless(ctx: Any) -> None:
+    """Neither returns nor can be cancelled."""
+    while True:
+        time.sleep(1)  # sleep: for ever
+
+
 LEAK: list[bytearray] = []
 
 

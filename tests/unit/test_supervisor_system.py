@@ -1,0 +1,264 @@
+"""Channels, sinks, shared memory, the reactor and control sockets, without a supervisor around them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from cairnq_supervisor.loop.reactor import WRITE, Reactor
+from cairnq_supervisor.pure.messages import Beat, Event, Lend, Ready, Wake
+from cairnq_supervisor.system import channel as channels
+from cairnq_supervisor.system import memory
+from cairnq_supervisor.system.channel import Channel, ChannelBroken
+from cairnq_supervisor.system.control import ControlSocket, Occupied
+from cairnq_supervisor.system.sink import LineSink
+
+
+@pytest.fixture
+def pair():
+    ours, theirs = (Channel(end) for end in channels.pair())
+    yield ours, theirs
+    ours.close()
+    theirs.close()
+
+
+def test_messages_arrive_whole_and_in_order(pair):
+    ours, theirs = pair
+    sent = [Ready(), Event("a", {"text": "x" * 70_000}), Beat(1.5, ("w1", "w2"))]
+    for message in sent:
+        ours.send(message)
+    assert [received.message for received in theirs.receive()] == sent
+    assert theirs.receive() == []
+
+
+def test_a_peer_that_does_not_read_blocks_nobody_and_hears_everything_later(pair):
+    ours, theirs = pair
+    sent = [Event("a", {"number": number, "text": "x" * 10_000}) for number in range(100)]
+    for message in sent:
+        ours.send(message)
+    assert ours.congested
+    heard = []
+    while len(heard) < len(sent):
+        heard += [received.message for received in theirs.receive()]
+        ours.flush()
+    assert heard == sent
+    assert not ours.congested
+    assert ours.waiting == 0
+
+
+def test_a_replaceable_message_waits_once(pair):
+    ours, theirs = pair
+    while not ours.congested:
+        ours.send(Event("a", {"text": "x" * 10_000}))
+    for _ in range(50):
+        ours.send(Wake())
+    woken = 0
+    while ours.congested or not woken:
+        woken += sum(received.message == Wake() for received in theirs.receive())
+        ours.flush()
+    assert woken == 1
+
+
+def test_a_peer_that_never_reads_is_given_up(pair):
+    ours, _ = pair
+    long = Event("a", {"text": "x" * 50_000})
+    while ours.waiting <= (16 << 20) - 60_000:
+        ours.send(long)
+    with pytest.raises(ChannelBroken, match="unread"):
+        ours.send(long), ours.send(long)
+
+
+def test_a_descriptor_travels_with_its_message_and_the_memory_behind_it_is_shared(pair):
+    ours, theirs = pair
+    fd = memory.create("test", 4096)
+    ours.send(Event("before", {"text": "x" * 70_000}))
+    ours.send(Lend("w", 1, 30.0), fd)
+    ours.send(Ready())
+    before, lent, after = theirs.receive()
+    assert (before.fd, after.fd) == (None, None)
+    assert lent.fd is not None
+    here, there = memory.Mapping(fd).view, memory.Mapping(lent.fd).view
+    os.close(fd)
+    os.close(lent.fd)
+    here[17] = 42
+    assert there[17] == 42
+
+
+def test_the_end_comes_after_what_was_said_before_it(pair):
+    ours, theirs = pair
+    ours.send(Ready())
+    ours.close()
+    assert [received.message for received in theirs.receive()] == [Ready()]
+    with pytest.raises(ChannelBroken, match="closed"):
+        theirs.receive()
+    with pytest.raises(ChannelBroken, match="cannot send"):
+        theirs.send(Ready())
+
+
+def test_nonsense_breaks_the_channel():
+    ours, theirs = channels.pair()
+    channel = Channel(ours)
+    theirs.send(b"hello")
+    with pytest.raises(ChannelBroken, match="the peer sent"):
+        channel.receive()
+    channel.close()
+    theirs.close()
+
+
+def test_memory_is_unmapped_when_nobody_looks_at_it_any_more():
+    def mapped():
+        return Path("/proc/self/maps").read_text().count("cairnq-test-unmap")
+
+    fd = memory.create("cairnq-test-unmap", 8192)
+    mapping = memory.Mapping(fd)
+    view = mapping.view[10:20]
+    os.close(fd)
+    del mapping
+    assert mapped() == 1
+    view[0] = 1
+    view.release()
+    del view
+    assert mapped() == 0
+
+
+def test_a_sink_never_blocks_keeps_a_megabyte_and_counts_what_it_drops():
+    reader, writer = os.pipe()
+    sink = LineSink(writer)
+    for number in range(3000):
+        sink.write(f"{number:<1023}")
+    assert sink.congested
+    assert sink.dropped > 0
+    kept = 3000 - sink.dropped
+    received = b""
+    while received.count(b"\n") < kept:
+        received += os.read(reader, 1 << 20)
+        sink.flush()
+    lines = received.decode().splitlines()
+    assert [int(line) for line in lines] == list(range(kept))
+    sink.write("after")
+    assert os.read(reader, 100) == b"after\n"
+    os.close(reader)
+    sink.write("nobody")
+    assert sink.gone
+    assert not sink.congested
+    os.close(writer)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def faults():
+    return []
+
+
+@pytest.fixture
+def reactor(clock, faults):
+    reactor = Reactor(clock, faults.append)
+    yield reactor
+    reactor.close()
+
+
+def test_deadlines_come_in_order_and_cancelled_ones_do_not(reactor, clock):
+    seen = []
+    for at in (3.0, 1.0, 2.0):
+        reactor.call_at(at, lambda at=at: seen.append(at))
+    reactor.call_at(1.5, lambda: seen.append("cancelled")).cancel()
+    clock.now = 2.0
+    reactor.turn()
+    assert seen == [1.0, 2.0]
+    clock.now = 3.0
+    reactor.turn()
+    assert seen == [1.0, 2.0, 3.0]
+
+
+def test_a_callback_that_raises_is_reported_and_the_others_run(reactor, clock, faults):
+    seen = []
+    reactor.call_at(0.0, lambda: 1 / 0)
+    reactor.call_at(0.0, lambda: seen.append("ran"))
+    reactor.turn()
+    assert seen == ["ran"]
+    assert [type(fault) for fault in faults] == [ZeroDivisionError]
+
+
+def test_a_descriptor_that_was_let_go_in_this_turn_is_not_heard_any_more(reactor):
+    pairs = [socket.socketpair() for _ in range(2)]
+    seen = []
+
+    def hear(own, other):
+        seen.append(own)
+        reactor.forget(other)
+
+    (a, a_peer), (b, b_peer) = pairs
+    reactor.watch(a, lambda _events: hear(a, b))
+    reactor.watch(b, lambda _events: hear(b, a))
+    a_peer.send(b"x")
+    b_peer.send(b"x")
+    reactor.turn()
+    assert len(seen) == 1
+    for one in (a, a_peer, b, b_peer):
+        one.close()
+
+
+def test_watching_again_replaces_what_is_watched_for(reactor):
+    ours, theirs = socket.socketpair()
+    seen = []
+    reactor.watch(ours, lambda _events: seen.append("read"))
+    reactor.watch(ours, lambda _events: seen.append("write"), WRITE)
+    reactor.turn()
+    assert seen == ["write"]
+    reactor.forget(ours)
+    reactor.forget(ours)
+    ours.close()
+    theirs.close()
+
+
+def test_a_control_socket_is_held_by_one_and_taken_over_from_the_dead(tmp_path):
+    path = tmp_path / "control.sock"
+    first = ControlSocket(path)
+    with pytest.raises(Occupied, match="another supervisor"):
+        ControlSocket(path)
+    first.close()
+    assert list(tmp_path.iterdir()) == []
+    path.write_text("left by the dead")
+    second = ControlSocket(path)
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(str(path))
+    accepted = second.accept()
+    assert accepted is not None
+    assert second.accept() is None
+    for one in (client, accepted, second):
+        one.close()
+
+
+def test_of_many_that_race_for_a_control_socket_exactly_one_has_it(tmp_path):
+    path, won = tmp_path / "control.sock", []
+    barrier = threading.Barrier(8)
+
+    def race():
+        barrier.wait()
+        try:
+            won.append(ControlSocket(path))
+        except Occupied:
+            return
+
+    threads = [threading.Thread(target=race) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    won[0].close()
