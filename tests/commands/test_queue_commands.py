@@ -103,6 +103,8 @@ def test_list_filters_and_says_when_there_is_more(cairnq):
     for queue in ("mail", "mail", "gpu"):
         cairnq("submit", "a", "--queue", queue)
     assert len(json.loads(cairnq("list", "--queue", "mail", "--json").out)) == 2
+    assert "QUEUE" in cairnq("list").out.splitlines()[0]
+    assert "QUEUE" not in cairnq("list", "--queue", "mail").out.splitlines()[0]
     assert cairnq("list", "--status", "failed").out == "no task matches\n"
     assert "more with --limit or --offset 2" in cairnq("list", "--limit", "2").out
 

@@ -46,7 +46,8 @@ async def _list(client: CairnQ, options: argparse.Namespace) -> Answer:
         limit=options.limit,
         offset=options.offset,
     )
-    shown: list[Block] = [task_table(tasks)] if tasks else ["no task matches"]
+    given = [title for title in ("status", "queue", "name") if getattr(options, title) is not None]
+    shown: list[Block] = [task_table(tasks, without=given)] if tasks else ["no task matches"]
     if len(tasks) == options.limit:
         shown.append(f"the newest {len(tasks)}; more with --limit or --offset {options.offset + len(tasks)}")
     return Answer([task_json(task) for task in tasks], shown)

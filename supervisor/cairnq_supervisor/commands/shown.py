@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,7 @@ _COLUMNS = (
     Column("name"),
     Column("queue"),
     Column("attempt", right=True, whole=True),
-    Column("submitted"),
+    Column("submitted", whole=True),
     Column("took", right=True),
     Column("says"),
 )
@@ -30,8 +30,11 @@ def task_json(task: Task) -> dict[str, Any]:
     return asdict(task)
 
 
-def task_table(tasks: Sequence[Task]) -> Table:
-    return Table(_COLUMNS, [_row(task) for task in tasks])
+def task_table(tasks: Sequence[Task], *, without: Collection[str] = ()) -> Table:
+    """`without`: columns in which every row says the same."""
+    shown = [index for index, column in enumerate(_COLUMNS) if column.title not in without]
+    rows = [_row(task) for task in tasks]
+    return Table([_COLUMNS[index] for index in shown], [[row[index] for index in shown] for row in rows])
 
 
 def task_record(task: Task) -> Record:
@@ -74,6 +77,12 @@ def when(at_ms: int | None) -> str:
         return f"{at_ms} ms"
 
 
+def _moment(at_ms: int) -> str:
+    """Short, for a column: the time of today, in UTC by this host's clock, the day of what is older."""
+    written, today = when(at_ms), datetime.now(UTC).strftime("%Y-%m-%d ")
+    return written.removeprefix(today) if written.startswith(today) else written.partition(" ")[0]
+
+
 def error_line(error: Any) -> str:
     if not isinstance(error, dict):
         return compact_json(error)
@@ -84,7 +93,7 @@ def error_line(error: Any) -> str:
 def _row(task: Task) -> Sequence[str]:
     took = "" if task.completed_at_ms is None else _rough(task.completed_at_ms - task.created_at_ms)
     attempts = f"{task.attempt}/{task.max_attempts}"
-    return [task.id, task.status, task.name, task.queue, attempts, when(task.created_at_ms), took, _says(task)]
+    return [task.id, task.status, task.name, task.queue, attempts, _moment(task.created_at_ms), took, _says(task)]
 
 
 def _says(task: Task) -> str:

@@ -24,9 +24,7 @@ def overrun(entries: Iterable[Entry], *, now: float, max_run: float | None) -> t
     if max_run is None:
         return ()
     latest = now - max_run - OVERRUN_GRACE
-    return tuple(
-        entry.task_id for entry in entries if entry.state is LeaseState.STARTED and entry.started_at <= latest
-    )
+    return tuple(entry.task_id for entry in entries if entry.state is LeaseState.STARTED and entry.started_at <= latest)
 
 
 @dataclass(frozen=True, slots=True)
