@@ -58,22 +58,6 @@ async def work(store: PostgresStore) -> None:
         await store.purge(limit=1)
 
 
-# --- the ground: a pooler does what is said of it -----------------------------------------------------------
-
-
-async def test_notifications_do_not_pass_the_pooler(pooler: Pooler, database: str) -> None:
-    through = await psycopg.AsyncConnection.connect(pooler.dsn(database), autocommit=True, prepare_threshold=None)
-    direct = await psycopg.AsyncConnection.connect(database, autocommit=True)
-    async with through, direct:
-        await through.execute("listen note")
-        await direct.execute("listen note")
-        await direct.execute("notify note")
-        assert [note.channel async for note in direct.notifies(timeout=10, stop_after=1)] == ["note"]
-        # A round trip later it would have arrived here too.
-        await through.execute("select 1")
-        assert [note async for note in through.notifies(timeout=0)] == []
-
-
 # --- what we leave behind -----------------------------------------------------------------------------------
 
 

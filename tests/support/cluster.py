@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import shutil
 import signal
 import socket
@@ -32,6 +33,8 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
+PORTS = (12_000, 32_000)
+
 ROOMY = 4 << 30
 """Bytes that must be free in shared memory before clusters go there: a database takes 12 ms, on a busy disk 250."""
 
@@ -53,9 +56,19 @@ def name_of(dsn: str) -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that stays free while its server is down.
+
+    It lies below the range that the kernel takes the ports of outgoing connections from.
+    """
+    for port in random.sample(range(*PORTS), 100):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
+    raise OSError(f"none of 100 ports from {PORTS[0]} to {PORTS[1]} is free")
 
 
 class Cluster:

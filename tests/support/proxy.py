@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tests.support.cluster import at_port
+from tests.support.cluster import at_port, free_port
 
 CALL_TIMEOUT = 10.0
 """Seconds that a command to the proxy's thread may take."""
@@ -52,7 +52,7 @@ class Proxy:
         self._delay = 0.0
         self._flows: dict[Direction, asyncio.Event] = {}
         self._listener: asyncio.Server | None = None
-        self.port = 0
+        self.port = free_port()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
@@ -119,7 +119,6 @@ class Proxy:
             flow.set()
         if self._listener is None:
             self._listener = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-            self.port = self._listener.sockets[0].getsockname()[1]
 
     async def _refuse(self) -> None:
         if self._listener is not None:
