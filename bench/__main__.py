@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import beats, cost, depth, draining, idle, submitting
+from bench import beats, cost, depth, draining, embedded, idle, submitting
 from bench.figures import Figure, table
 from bench.server import SETTINGS, private_server, version_of
 from tests.support.cluster import Cluster
@@ -25,6 +25,7 @@ WORKLOADS: dict[str, Callable[..., Iterator[Figure]]] = {
     "submitting": submitting.measure,
     "draining": draining.measure,
     "beats": beats.measure,
+    "embedded": embedded.measure,
 }
 
 

@@ -1,4 +1,4 @@
-"""A worker of the other SDK: `its-python -I peer_process.py DSN CONCURRENCY`, until its stdin closes."""
+"""A worker of the other SDK: `its-python -I peer_process.py DSN CONCURRENCY [BATCH]`, until its stdin closes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import sys
 from cairnq import Worker
 
 
-async def main(dsn: str, concurrency: int) -> None:
-    worker = Worker.postgres(dsn, concurrency=concurrency)
+async def main(dsn: str, concurrency: int, batch: int | None) -> None:
+    worker = (Worker.postgres if "://" in dsn else Worker.sqlite)(dsn, concurrency=concurrency)
 
     async def noop(_context: object, _payload: object) -> None:
         return None
 
-    worker.register("noop", noop)
+    async def noop_batch(_contexts: object) -> None:
+        return None
+
+    worker.register("noop", noop_batch if batch else noop, batch=batch)
 
     async with worker.background():
         print("ready", flush=True)
@@ -22,4 +25,4 @@ async def main(dsn: str, concurrency: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if sys.argv[3:] and sys.argv[3] else None))

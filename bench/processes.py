@@ -15,15 +15,15 @@ PEER_PROGRAM = Path(__file__).with_name("peer_process.py")
 
 
 @contextmanager
-def our_worker(dsn: str, concurrency: int = 1) -> Iterator[IO[str]]:
-    """What the worker prints, after it said that it is ready."""
-    with _running([sys.executable, "-m", "bench.worker_process", dsn, str(concurrency)]) as output:
+def our_worker(dsn: str, concurrency: int = 1, batch: int | None = None) -> Iterator[IO[str]]:
+    """What the worker prints, after it said that it is ready. `dsn` may be the path of a file."""
+    with _running([sys.executable, "-m", "bench.worker_process", dsn, str(concurrency), str(batch or "")]) as output:
         yield output
 
 
 @contextmanager
-def peers_worker(peer: Peer, dsn: str, concurrency: int = 1) -> Iterator[IO[str]]:
-    with _running([str(peer.python), "-I", str(PEER_PROGRAM), dsn, str(concurrency)]) as output:
+def peers_worker(peer: Peer, dsn: str, concurrency: int = 1, batch: int | None = None) -> Iterator[IO[str]]:
+    with _running([str(peer.python), "-I", str(PEER_PROGRAM), dsn, str(concurrency), str(batch or "")]) as output:
         yield output
 
 

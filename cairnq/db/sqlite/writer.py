@@ -98,9 +98,9 @@ class WriteLane(Lane[Statement | Transaction]):
     def _write(self, batch: list[Statement]) -> None:
         try:
             with self._transaction() as connection:
-                batch += self._others(MOST_TOGETHER - len(batch))
-                for statement in batch:
+                for statement in batch:  # which grows meanwhile: what comes before the commit is part of it
                     self._execute(connection, statement)
+                    batch += self._others(MOST_TOGETHER - len(batch))
         except Exception as error:  # noqa: BLE001 - the border of a thread: whoever waits gets it
             if len(batch) > 1:
                 for statement in batch:
