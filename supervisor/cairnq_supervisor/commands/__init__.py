@@ -10,6 +10,7 @@ from cairnq_supervisor.commands import (
     completion,
     doctor,
     get,
+    init,
     listing,
     migrate,
     purge,
@@ -21,7 +22,7 @@ from cairnq_supervisor.commands import (
 )
 from cairnq_supervisor.commands.shape import Commands
 
-_ALL = (check, doctor, migrate, submit, get, listing, stats, cancel, retry, purge, status, steering, completion)
+_ALL = (init, check, doctor, migrate, submit, get, listing, stats, cancel, retry, purge, status, steering, completion)
 
 
 def add_to(commands: Commands) -> None:

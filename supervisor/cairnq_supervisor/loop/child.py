@@ -37,6 +37,7 @@ class Child:
         self._parent = parent
         self._process = process
         self._channel: Channel | None = channel
+        house.pids.add(process.pid)
         house.descriptors.add(process.pidfd)
         house.reactor.watch(process.pidfd, lambda _events: self._reap())
         self._watch(channel)
@@ -108,6 +109,7 @@ class Child:
         ending = self._process.reap()
         if ending is None:
             return
+        self._house.pids.discard(self.pid)
         self._house.reactor.forget(self._process.pidfd)
         self._house.descriptors.discard(self._process.pidfd)
         self._last_words()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cairnq.pure.clock import Clock
@@ -13,6 +13,7 @@ from cairnq_supervisor.loop.outages import Outages
 from cairnq_supervisor.loop.reactor import Reactor
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.system.descriptors import Descriptors
+from cairnq_supervisor.system.oom import OomKills
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,9 @@ class House:
     emit: Callable[..., Any]
     outages: Outages
     clock: Clock
+    oom_kills: OomKills
+    pids: set[int] = field(default_factory=set)
+    """Children that are watched by their pidfds."""
     resource_queues: frozenset[str] = frozenset()
     """Queues of which two workers must not be there at the same time, even for a moment."""
     stale_modules: frozenset[str] = frozenset()

@@ -30,8 +30,10 @@ from cairnq_supervisor.pure.lifecycle import FLEET_TABLE, FleetAction, FleetEven
 from cairnq_supervisor.pure.policy import REPEAT_WINDOW, is_repeat
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.roles.application import queues_with_resources
+from cairnq_supervisor.system.adoption import adopt_orphans, reap_adopted
 from cairnq_supervisor.system.descriptors import Descriptors
 from cairnq_supervisor.system.journal import Journal
+from cairnq_supervisor.system.oom import OomKills
 from cairnq_supervisor.system.signals import SignalPipe
 from cairnq_supervisor.system.sink import LineSink
 
@@ -70,6 +72,7 @@ class Supervisor:
             emit=journal.emit,
             outages=Outages(journal.emit),
             clock=clock,
+            oom_kills=OomKills(),
             resource_queues=frozenset(queues_with_resources(registry, settings.queues) if registry is not None else ()),
         )
         self._renewal = renewal
@@ -93,6 +96,7 @@ class Supervisor:
         self._descriptors.add(self._reactor.fileno(), *pipe.descriptors, *self._journal.own_descriptors)
         self._journal.when_congested(self._flush_when_writable)
         self._reactor.watch(pipe, lambda _events: self._hear(pipe))
+        adopt_orphans()
         control = self._open_control()
         self._fleet.start()
         if self._gateway is not None:
@@ -196,7 +200,7 @@ class Supervisor:
                 for worker in self._fleet.workers:
                     self._fleet.warden.show_stacks(worker, "worker.stacks")
             case signal.SIGCHLD:
-                pass  # every child has its pidfd; nothing is learned from this
+                reap_adopted(self._house.pids)
             case _:
                 self._journal.emit("signal.ignored", signal=number.name, reason="nothing to be done on it now")
 
