@@ -25,6 +25,7 @@ from cairnq.db.sqlstate import classify
 from cairnq.db.statements import Statements
 from cairnq.pure.errors import StoreClosed
 
+_INSIST_EVERY_S = 0.02
 CHECKOUT_TIMEOUT_S = 10.0
 """How long a call waits for a connection of the pool: twice the connect time-out of a DSN that sets none."""
 
@@ -136,7 +137,7 @@ class PsycopgExecutor:
             make_conninfo(**self._settings),
             connection_class=self._latest.connection_class(),
             kwargs={"autocommit": True},
-            configure=self._configure,
+            configure=self._configure_in_pool,
             check=_check_if_it_spoke,
             min_size=self._min_size,
             max_size=self._max_size,
@@ -145,6 +146,13 @@ class PsycopgExecutor:
         )
         await pool.open()
         return pool
+
+    async def _configure_in_pool(self, connection: AsyncConnection[Any]) -> None:
+        try:
+            await self._configure(connection)
+        except asyncio.CancelledError:
+            _insist_on_cancellation()
+            raise
 
     async def _configure(self, connection: AsyncConnection[Any]) -> None:
         # Integers go as int8 whatever their size, or each size would make a prepared statement of its own.
@@ -172,10 +180,32 @@ class _LatestAttempt:
                 except psycopg.Error as error:
                     latest.failure = error
                     raise
+                except asyncio.CancelledError:
+                    _insist_on_cancellation()
+                    raise
                 latest.failure = None
                 return connection
 
         return Connection
+
+
+def _insist_on_cancellation() -> None:
+    """Cancel the pool's worker that runs this until it has ended.
+
+    It swallows a cancellation that meets it while it connects, and then waits for its next order. Nobody but an event
+    loop at its end cancels a worker (a pool that is closed sends it an order), and with the pool left open that loop
+    would wait for ever.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+
+    def again() -> None:
+        if not task.done():
+            task.cancel()
+            loop.call_later(_INSIST_EVERY_S, again)
+
+    loop.call_soon(again)
 
 
 async def _check_if_it_spoke(connection: AsyncConnection[Any]) -> None:

@@ -87,6 +87,14 @@ async def test_a_second_event_loop_gets_its_own(database: str) -> None:
     await store.close()
 
 
+async def test_an_event_loop_ends_though_the_store_was_left_open(database: str) -> None:
+    """The pool may be growing at that moment, and its worker swallows the cancellation that ends it."""
+    store = PostgresStore(database)
+    for _ in range(25):
+        await asyncio.to_thread(asyncio.run, count_and_submit(store))
+    await store.close()
+
+
 async def count_and_submit(store: PostgresStore) -> int:
     counts = await store.stats()
     await store.submit("x")
