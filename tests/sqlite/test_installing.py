@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cairnq import CairnQ, ProtocolVersionMismatch, SchemaMismatch, SqliteStore
+from cairnq.db.sqlite import writer
 from cairnq.store import installing
 from tests.support.tasks import ask
 
@@ -127,3 +128,29 @@ async def test_tasks_that_were_never_analyzed_are_so_at_the_next_connect(path: P
     await connect(path)
     analyzed = ask(str(path), "select distinct tbl from sqlite_stat1")
     assert analyzed == [("cairnq_tasks",)]
+
+
+async def test_every_connection_is_durable_and_keeps_references(store: SqliteStore) -> None:
+    await store.submit("x")
+    await store.list()
+    connections = {
+        lane._name: lane._connection for lane in (store._sqlite.writer, *store._sqlite._readers) if lane._connection
+    }
+    assert set(connections) == {"writer", "reader 1"}
+    for name, connection in connections.items():
+        ask_it = [connection.execute(f"pragma {pragma}").fetchone()[0] for pragma in ("synchronous", "foreign_keys")]
+        assert ask_it == [2, 1], name
+    assert connections["reader 1"].execute("pragma query_only").fetchone() == (1,)
+    assert connections["writer"].execute("pragma busy_timeout").fetchone() == (0,)  # it waits by itself
+
+
+async def test_statistics_are_refreshed_on_a_timer_by_who_writes(
+    path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.submit_many([{"name": "x"}] * 10)
+    assert ask(str(path), "select count(*) from sqlite_master where name = 'sqlite_stat1'") == [(0,)]
+    await store.claim(["default"], "worker_me")  # the planner wants statistics of what it has planned for
+    monkeypatch.setattr(writer, "OPTIMIZE_INTERVAL_S", 0)
+    await store.submit("x")
+    await store.submit("answered after the refresh that followed the one before")
+    assert ask(str(path), "select distinct tbl from sqlite_stat1") == [("cairnq_tasks",)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Values = Sequence[Any]
+Values = Mapping[str, Any]
+"""By number, as text: `?1` takes the value of "1". Some releases of Python warn where they come as a sequence."""
 
 
 @dataclass(slots=True, eq=False)

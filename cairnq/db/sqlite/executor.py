@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -41,16 +41,16 @@ class SqliteSession:
         self.transaction = transaction
 
     async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
-        return await self._run(Statement(text, [_encode(value) for value in values]))
+        return await self._run(Statement(text, _numbered(map(_encode, values))))
 
     async def query(self, text: str, values: Sequence[Any]) -> list[Any]:
         """Rows as dictionaries, for the caller's own statements, with `$1`-style placeholders."""
-        return await self._run(Statement(_number_placeholders(text), list(values), as_mappings=True))
+        return await self._run(Statement(_number_placeholders(text), _numbered(values), as_mappings=True))
 
     async def execute(self, sql: str) -> None:
         """Any number of statements, without parameters."""
         for text in split_script(sql):
-            await self._run(Statement(text, ()))
+            await self._run(Statement(text, {}))
 
 
 class SqliteExecutor:
@@ -141,6 +141,10 @@ async def _borrow(given: Any) -> AsyncIterator[Session]:
 
 def _encode(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+
+
+def _numbered(values: Iterable[Any]) -> dict[str, Any]:
+    return {str(number): value for number, value in enumerate(values, start=1)}
 
 
 def _number_placeholders(text: str) -> str:
