@@ -16,6 +16,7 @@ from cairnq.run.attempt import Attempt
 from cairnq.run.blocking import BlockingContext
 from cairnq.run.calls import Call, Cut, Ended, Phase
 from cairnq.run.context import Desk, TaskContext
+from cairnq.run.current import mark_log_records, performing
 from cairnq.run.emit import Emit
 from cairnq.run.holdings import Holdings
 from cairnq.run.registry import Handler, Registry
@@ -52,6 +53,7 @@ class Executor:
         self._by_deadline: deque[Call] = deque()
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        mark_log_records()
         self._threads = Threads(desk.options.concurrency, "cairnq-handler")
 
     @property
@@ -195,7 +197,8 @@ class Executor:
             if attempt.slot is not None:
                 attempt.start(self._desk.clock())
         try:
-            return Ended(value=await call.handler.fn(*_arguments(call.handler, call.contexts)))
+            with performing(call.attempts[0].task):
+                return Ended(value=await call.handler.fn(*_arguments(call.handler, call.contexts)))
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 - the border to the handler: whatever it raises is an outcome
@@ -203,7 +206,8 @@ class Executor:
 
     def _perform_on_thread(self, call: Call, contexts: list[BlockingContext]) -> None:
         try:
-            ended = Ended(value=call.handler.fn(*_arguments(call.handler, contexts)))
+            with performing(call.attempts[0].task):
+                ended = Ended(value=call.handler.fn(*_arguments(call.handler, contexts)))
         except BaseException as error:  # noqa: BLE001 - the border to the handler: whatever it raises is an outcome
             ended = Ended(error=error)
         if not self._loop.is_closed():

@@ -11,7 +11,7 @@ from cairnq.pure import arguments, jsonio
 from cairnq.pure.arguments import Submission
 from cairnq.pure.errors import AlreadyExists, InvalidArgument
 from cairnq.pure.models import Task, TaskDef
-from cairnq.store import rows
+from cairnq.store import rows, tracing
 from cairnq.store.runner import BoundSession, StatementRunner, raise_translated
 
 
@@ -24,7 +24,7 @@ class Submitting(StatementRunner):
         `session`: a psycopg `AsyncConnection` or a `PgSession`; the insert then is part of that transaction.
         Raises `InvalidArgument`, `SerializationError`, `AlreadyExists`.
         """
-        submission = Submission.of(name, payload, **options)
+        submission = Submission.of(name, payload, **tracing.traced(options))
         if submission.key is None:
             async with self._session(session) as bound:
                 return await _insert_one(bound, submission)
@@ -35,7 +35,7 @@ class Submitting(StatementRunner):
 
         Returns the tasks in the order of the items. Items that share a key are decided one after the other.
         """
-        submissions = arguments.submissions(items)
+        submissions = arguments.submissions([tracing.traced(item) for item in items])
         if not submissions:
             return []
         if any(submission.key is not None for submission in submissions):
