@@ -10,7 +10,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -246,6 +246,13 @@ class Gate:
         words = (await reader.readline()).decode().split()
         if words:
             self._arrivals.put_nowait(Arrival(int(words[0]), words[1], int(words[2]), reader, writer))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """For what the kernel knows and tells nobody: looks again until it is so."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - that is what this is for
+            await asyncio.sleep(0.05)  # sleep: see above
 
 
 def descriptors(pid: int) -> list[str]:

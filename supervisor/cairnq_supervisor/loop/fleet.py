@@ -160,13 +160,13 @@ class Fleet:
 
     def _duty(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> Settle:
         """One that was to leave had stopped claiming: no claim of it is on the wire any more."""
-        queue, cause = seat.queue, seat.kill_reason or str(ending)
+        queue = seat.queue
         return Settle(
             worker_id=incarnation.worker_id,
             since=self._house.clock(),
             horizon=queue.lease if seat.wanted else LAST_SWEEP,
             lease=queue.lease,
-            reason=f"worker {queue.name}/{seat.slot} died: {cause}",
+            reason=f"worker {queue.name}/{seat.slot} died: {seat.cause}",
             details={"exit_code": ending.code, "signal": ending.signal},
             released=seat.ended_from_outside,
             overrun=seat.overrun,

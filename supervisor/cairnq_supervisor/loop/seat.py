@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -44,6 +45,8 @@ class Seat(ABC):
         self.ready_since: float | None = None
         self.boot_failure: BootFailed | None = None
         self.kill_reason: str | None = None
+        self.cause = ""
+        """Why the latest child ended."""
         self.ended_from_outside = False
         """The supervisor killed the latest child for a cause outside its calls."""
         self.left_in_order = False
@@ -171,6 +174,7 @@ class Seat(ABC):
         self.left_in_order = self.state is SeatState.DRAINING and ending.clean
         if not self.left_in_order:
             self._record_death()
+        self.cause = self._cause_of(ending)
         self._report(pid, ending)
         self.ready_since = None
         self._advance(SeatEvent.EXITED if self.wanted else SeatEvent.ENDED)
@@ -230,8 +234,15 @@ class Seat(ABC):
     def _record_death(self) -> None:
         self.respawn = self.respawn.after_death(now=self.house.clock(), ready_since=self.ready_since)
 
+    def _cause_of(self, ending: Ending) -> str:
+        """An out-of-memory kill is a SIGKILL like any other; only the count of the cgroup tells."""
+        out_of_memory = self.house.oom_kills.rose()
+        if ending.signal == signal.SIGKILL and self.kill_reason is None and out_of_memory:
+            return f"{ending}, likely out of memory: the cgroup counts a kill"
+        return self.kill_reason or str(ending)
+
     def _report(self, pid: int | None, ending: Ending) -> None:
-        facts = {**self.identity, "pid": pid, "code": ending.code, "signal": ending.signal, "cause": str(ending)}
+        facts = {**self.identity, "pid": pid, "code": ending.code, "signal": ending.signal, "cause": self.cause}
         if self.left_in_order or not self.wanted:
             self.house.emit(f"{self.noun}.exited", **facts)
             return

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import setproctitle
 
 from cairnq.pure.clock import Clock, boottime
 from cairnq.run.registry import Registry
@@ -18,16 +19,17 @@ from cairnq_supervisor.loop.desk import Desk
 from cairnq_supervisor.loop.farewell import Farewell
 from cairnq_supervisor.loop.fleet import Fleet
 from cairnq_supervisor.loop.gateway_seat import GatewaySeat
+from cairnq_supervisor.loop.hearing import Hearing
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.liaison import Liaison
 from cairnq_supervisor.loop.outages import Outages
 from cairnq_supervisor.loop.outside import Outside
-from cairnq_supervisor.loop.reactor import WRITE, Reactor
+from cairnq_supervisor.loop.reactor import Reactor
 from cairnq_supervisor.loop.reloading import Reloads, Renewal
 from cairnq_supervisor.loop.report import report
+from cairnq_supervisor.loop.sinks import flush_when_writable
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.lifecycle import FLEET_TABLE, FleetAction, FleetEvent, FleetState
-from cairnq_supervisor.pure.policy import REPEAT_WINDOW, is_repeat
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.roles.application import queues_with_resources
 from cairnq_supervisor.system.adoption import adopt_orphans, reap_adopted
@@ -35,7 +37,6 @@ from cairnq_supervisor.system.descriptors import Descriptors
 from cairnq_supervisor.system.journal import Journal
 from cairnq_supervisor.system.oom import OomKills
 from cairnq_supervisor.system.signals import SignalPipe
-from cairnq_supervisor.system.sink import LineSink
 
 _FAREWELL = 1.0
 """Seconds for the keeper to finish the statement in hand, and the gateway its answers."""
@@ -86,16 +87,16 @@ class Supervisor:
             self._gateway = GatewaySeat(self._house, outside.http, self._document, self._review_soon)
         self._state = FleetState.STARTING
         self._code = Exit.OK
-        self._ending_since: float | None = None
         self._cause = ""
-        self._quiesced = False
+        self._title = ""
         self._review_due = False
 
     def run(self) -> int:
         pipe = SignalPipe()
         self._descriptors.add(self._reactor.fileno(), *pipe.descriptors, *self._journal.own_descriptors)
-        self._journal.when_congested(self._flush_when_writable)
-        self._reactor.watch(pipe, lambda _events: self._hear(pipe))
+        self._journal.when_congested(flush_when_writable(self._reactor))
+        hearing = Hearing(self, self._journal.emit, self._clock)
+        self._reactor.watch(pipe, lambda _events: hearing.listen(pipe))
         adopt_orphans()
         control = self._open_control()
         self._fleet.start()
@@ -119,7 +120,7 @@ class Supervisor:
             self._fleet,
             report=self._report,
             is_leaving=lambda: self._state not in _WORKING,
-            drain=lambda: self._told_to_end(signal.SIGTERM),
+            drain=lambda: self.drain("a request"),
             reload=lambda: self._reloads.begin(self._house),
         )
         return Control(self._listener, self._reactor, self._descriptors, desk.answer)
@@ -173,53 +174,41 @@ class Supervisor:
         self._journal.emit("reload.finished", generation=self._fleet.roster.generation)
         self._liaison.ready()
 
-    # Signals.
+    # Orders, by signal or by request.
 
-    def _hear(self, pipe: SignalPipe) -> None:
-        for number in pipe.read():
-            self._signalled(number)
+    def drain(self, cause: str) -> None:
+        self._cause = cause
+        self._advance(FleetEvent.DRAIN)
 
-    def _signalled(self, number: signal.Signals) -> None:
-        match number:
-            case signal.SIGTERM | signal.SIGINT | signal.SIGQUIT:
-                self._told_to_end(number)
-            case signal.SIGTSTP:
-                self._quiesced = True
-                self._advance(FleetEvent.QUIESCE)
-            case signal.SIGCONT if self._quiesced:
-                self._quiesced = False
-                self._advance(FleetEvent.RESUME)
-            case signal.SIGCONT:
-                pass  # sent along with a signal that a stopped process would not hear
-            case signal.SIGHUP if self._state in _WORKING and not self._reloads.scouting:
-                self._reloads.begin(self._house)
-            case signal.SIGTTIN | signal.SIGTTOU if self._state in _WORKING:
-                self._fleet.roster.scale_all(1 if number is signal.SIGTTIN else -1)
-            case signal.SIGUSR1:
-                self._journal.emit("supervisor.status", **self._report())
-                for worker in self._fleet.workers:
-                    self._fleet.warden.show_stacks(worker, "worker.stacks")
-            case signal.SIGCHLD:
-                reap_adopted(self._house.pids)
-            case _:
-                self._journal.emit("signal.ignored", signal=number.name, reason="nothing to be done on it now")
+    def hasten(self, cause: str) -> None:
+        self._cause = cause
+        self._advance(FleetEvent.HASTEN)
 
-    def _told_to_end(self, number: signal.Signals) -> None:
-        """The first one drains; Ctrl-C once more after a while, or QUIT at any time, ends it at once."""
-        now, first = self._clock(), self._ending_since
-        self._cause = number.name
-        if first is None:
-            self._ending_since = now
-        if number is signal.SIGQUIT:
-            self._advance(FleetEvent.HASTEN)
-        elif first is None:
-            self._advance(FleetEvent.DRAIN)
-        elif is_repeat(now=now, first_at=first):
-            self._journal.emit("signal.ignored", signal=number.name, reason=f"heard within {REPEAT_WINDOW:g} s before")
-        elif number is signal.SIGINT:
-            self._advance(FleetEvent.HASTEN)
-        else:
-            self._journal.emit("signal.ignored", signal=number.name, reason="already draining")
+    def quiesce(self) -> None:
+        self._advance(FleetEvent.QUIESCE)
+
+    def resume(self) -> None:
+        self._advance(FleetEvent.RESUME)
+
+    def reload(self) -> bool:
+        if self._state not in _WORKING or self._reloads.scouting:
+            return False
+        self._reloads.begin(self._house)
+        return True
+
+    def scale(self, step: int) -> bool:
+        if self._state not in _WORKING:
+            return False
+        self._fleet.roster.scale_all(step)
+        return True
+
+    def show_everything(self) -> None:
+        self._journal.emit("supervisor.status", **self._report())
+        for worker in self._fleet.workers:
+            self._fleet.warden.show_stacks(worker, "worker.stacks")
+
+    def reap_adopted(self) -> None:
+        reap_adopted(self._house.pids)
 
     # The life of the fleet.
 
@@ -277,6 +266,7 @@ class Supervisor:
         self._review_due = False
         fleet = self._fleet
         fleet.roster.tidy()
+        self._show_title()
         if self._renewing and not fleet.roster.replacing:
             self._renewed()
         match self._state:
@@ -288,6 +278,13 @@ class Supervisor:
                 self._advance(FleetEvent.WORKERS_GONE)
             case FleetState.CLOSING if not fleet.keeper.live and not (self._gateway and self._gateway.live):
                 self._advance(FleetEvent.KEEPER_GONE)
+
+    def _show_title(self) -> None:
+        queues, workers = len(self._fleet.roster.queues), len(self._fleet.workers)
+        title = f"cairnq: supervisor {self._settings.app.partition(':')[0]} {queues} queues {workers} workers"
+        if title != self._title:
+            self._title = title
+            setproctitle.setproctitle(title)
 
     def _all_settled(self) -> bool:
         now = self._clock()
@@ -304,11 +301,3 @@ class Supervisor:
     def _fault(self, error: BaseException) -> None:
         """A bug in one callback does not take the fleet down with it."""
         self._journal.emit("supervisor.fault", error=repr(error), traceback="".join(traceback.format_exception(error)))
-
-    def _flush_when_writable(self, sink: LineSink) -> None:
-        def flush(_events: int) -> None:
-            sink.flush()
-            if not sink.congested:
-                self._reactor.forget(sink.fd)
-
-        self._reactor.watch(sink.fd, flush, WRITE)

@@ -90,6 +90,7 @@ class WorkerSeat(Seat):
         plan = WorkerPlan(
             settings=house.settings,
             queue=self.queue,
+            slot=self.slot,
             worker_id=incarnation.worker_id,
             registry=house.registry,
             installation=house.installation,
@@ -98,8 +99,7 @@ class WorkerSeat(Seat):
             memory=incarnation.memory,
             stacks=incarnation.stacks,
         )
-        title = f"cairnq: worker {self.queue.name}/{self.slot}"
-        return Errand(lambda channel: run_worker(plan, channel), title)
+        return Errand(lambda channel: run_worker(plan, channel), plan.title)
 
     def forked(self) -> None:
         assert self.incarnation is not None

@@ -32,6 +32,12 @@ def format_duration(seconds: float) -> str:
     return f"{seconds:g}s"
 
 
+def format_size(count: int) -> str:
+    """For people, rounded: 1258291 is "1.2 MiB", 512 is "512 B"."""
+    unit = max((unit for unit, factor in _BYTES.items() if count >= factor), key=_BYTES.__getitem__, default="B")
+    return f"{count} B" if unit == "B" else f"{count / _BYTES[unit]:.1f} {unit}"
+
+
 def _parse(text: str, units: dict[str, float] | dict[str, int], example: str) -> float:
     match = _QUANTITY.fullmatch(text.strip())
     if match is None or match[2] not in units:

@@ -39,6 +39,8 @@ class Beating:
         self._order: Beat | None = None
         self._news = asyncio.Event()
         self._stopping = False
+        self.leases = 0
+        """Renewed by the latest beat."""
 
     def order(self, order: Beat) -> None:
         self._order = order
@@ -91,6 +93,7 @@ class Beating:
         return _Again()
 
     def _report(self, order: Beat, report: BeatReport, took: float) -> None:
+        self.leases = report.renewed
         for held in report.lost:
             self._link.emit("lease.lost", task_id=held.task_id, attempt=held.attempt)
         self._link.send(

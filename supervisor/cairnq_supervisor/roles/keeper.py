@@ -24,6 +24,7 @@ from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.roles.sampling import sample_for_ever
 from cairnq_supervisor.roles.settling import Duties
+from cairnq_supervisor.roles.title import keep_title
 from cairnq_supervisor.system import memory
 from cairnq_supervisor.system.channel import Channel, Received
 
@@ -84,6 +85,7 @@ class _Keeper:
                 self._recover_for_ever(connection, link),
                 sample_for_ever(connection, link, self._queues, patience=self._plan.settings.shortest_lease / 3),
                 self._caretaker(link).run(),
+                keep_title(lambda: f"cairnq: keeper {self._beating.leases} leases"),
             )
         ]
         ends = [asyncio.ensure_future(self._leaving.wait()), asyncio.ensure_future(link.orphaned.wait())]

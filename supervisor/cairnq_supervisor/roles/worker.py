@@ -30,6 +30,7 @@ from cairnq_supervisor.pure.messages import (
     Resume,
     Wake,
 )
+from cairnq_supervisor.pure.quantities import format_size
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from cairnq_supervisor.roles.application import (
     ApplicationError,
@@ -40,6 +41,7 @@ from cairnq_supervisor.roles.application import (
 )
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.roles.tallying import Tallying
+from cairnq_supervisor.roles.title import keep_title
 from cairnq_supervisor.roles.watched import WatchedTable
 from cairnq_supervisor.system.channel import Channel, Received
 from cairnq_supervisor.system.processes import resident_bytes
@@ -58,6 +60,7 @@ class WorkerPlan:
 
     settings: Settings
     queue: QueueSettings
+    slot: int
     worker_id: str
     registry: Registry | None
     installation: Installation
@@ -67,6 +70,10 @@ class WorkerPlan:
     memory: memoryview = field(repr=False)
     """Of the lease table, which the supervisor reads too."""
     stacks: StackBook
+
+    @property
+    def title(self) -> str:
+        return f"cairnq: worker {self.queue.name}/{self.slot}"
 
 
 def engine_options(settings: Settings, queue: QueueSettings) -> EngineOptions:
@@ -165,13 +172,21 @@ class _Worker:
             engine.quiesce()
         if self._dismissed.is_set():
             return 0
-        watch = asyncio.ensure_future(self._leave_when_orphaned(engine, table, link))
+        beside = [
+            asyncio.ensure_future(self._leave_when_orphaned(engine, table, link)),
+            asyncio.ensure_future(keep_title(lambda: self._title(table))),
+        ]
         await engine.run()
-        watch.cancel()
+        for task in beside:
+            task.cancel()
         tallying.tell()
         if not self._drains:
             raise RuntimeError("the engine stopped unasked")
         return len(await self._drains[-1])
+
+    def _title(self, table: LeaseTable) -> str:
+        calls = f"{table.in_flight_calls}/{self._plan.queue.concurrency} calls"
+        return f"{self._plan.title} {calls} {format_size(table.in_flight_bytes)}"
 
     def _emitting(self, link: Link) -> Callable[..., None]:
         """Events go to the supervisor. A call that outran max_run gets a little time, and then is told of too."""

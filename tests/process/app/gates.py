@@ -91,6 +91,15 @@ def endless(ctx: Any) -> None:
         time.sleep(1)  # sleep: for ever
 
 
+@registry.task
+async def with_daemon(ctx: cairnq.TaskContext, gate: str) -> None:
+    """Starts a program in a session of its own: the death of the worker's group does not reach it."""
+    reader, writer = await asyncio.open_unix_connection(gate)
+    child = await asyncio.create_subprocess_exec("sleep", "600", start_new_session=True)  # sleep: the program's name
+    writer.write(f"{child.pid} {ctx.task_id} {ctx.attempt}\n".encode())
+    await reader.readline()
+
+
 LEAK: list[bytearray] = []
 
 
