@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from cairnq import CairnQ, Worker
+from cairnq import CairnQ, Registry, Worker
 from cairnq.store.postgres import PostgresStore
 from tests.support.gates import Recorder
+from tests.support.rigs import MakeRig, Rig
 
 MakeWorker = Callable[..., Worker]
 
@@ -36,3 +39,20 @@ async def client(store: PostgresStore) -> AsyncIterator[CairnQ]:
     """A client over the same store."""
     async with CairnQ(store) as client:
         yield client
+
+
+@pytest.fixture
+async def make_rig(store: PostgresStore, events: Recorder) -> MakeRig:
+    """An engine that runs as long as the body of `async with make_rig(registry, **options) as rig`."""
+
+    @asynccontextmanager
+    async def make(registry: Registry, **options: Any) -> AsyncIterator[Rig]:
+        rig = Rig(store, registry, events, **options)
+        running = asyncio.create_task(rig.engine.run())
+        try:
+            yield rig
+        finally:
+            await rig.engine.drain(rig.clock())
+            await running
+
+    return make

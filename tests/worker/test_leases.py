@@ -4,74 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from cairnq import CairnQ, EventLoopBlocked, LostLease, Registry, TaskContext
-from cairnq.pure.clock import boottime
-from cairnq.pure.ids import new_worker_id
-from cairnq.run.beats import Beater
-from cairnq.run.engine import Engine, EngineOptions
-from cairnq.run.leases import LeaseTable
 from cairnq.store.postgres import PostgresStore
 from tests.support.gates import Gate, Recorder, ThreadGate, soon, until
+from tests.support.rigs import MakeRig, move_to_another_worker
 from tests.worker.conftest import MakeWorker
-
-
-class Clock:
-    """The host's clock, moved ahead by the test."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-
-    def __call__(self) -> float:
-        return boottime() + self.ahead
-
-
-class Rig:
-    """An engine whose leases nobody keeps but the test."""
-
-    def __init__(self, store: PostgresStore, registry: Registry, events: Recorder, **options: Any) -> None:
-        self.clock = Clock()
-        self.table = LeaseTable.private(32)
-        self.worker_id = new_worker_id()
-        self.beater = Beater(store, self.clock)
-        self.engine = Engine(
-            store,
-            registry,
-            ["default"],
-            EngineOptions(**{"poll_interval_s": 0.05, "retry_backoff_ms": 0, **options}),
-            table=self.table,
-            worker_id=self.worker_id,
-            emit=events,
-            clock=self.clock,
-        )
-
-    async def beat(self) -> Any:
-        report = await self.beater.beat([(self.worker_id, self.table)])
-        self.engine.leases_changed()
-        return report
-
-
-MakeRig = Callable[..., Any]
-
-
-@pytest.fixture
-async def make_rig(store: PostgresStore, events: Recorder) -> MakeRig:
-    @asynccontextmanager
-    async def make(registry: Registry, **options: Any) -> AsyncIterator[Rig]:
-        rig = Rig(store, registry, events, **options)
-        running = asyncio.create_task(rig.engine.run())
-        try:
-            yield rig
-        finally:
-            await rig.engine.drain(rig.clock())
-            await running
-
-    return make
 
 
 async def test_a_handler_that_blocks_the_loop_for_three_leases_keeps_its_lease_and_is_named(
@@ -342,14 +283,6 @@ async def test_the_gauges_say_what_is_in_flight(client: CairnQ, make_rig: MakeRi
         assert (table.in_flight_calls, table.in_flight_bytes) == (0, 0)
         assert (table.claimed, table.succeeded, table.failed, table.released) == (2, 1, 1, 0)
         assert table.last_progress > 0
-
-
-async def move_to_another_worker(store: PostgresStore, task_id: str) -> None:
-    async with store._autocommit() as bound:
-        await bound.session.rows(
-            "update cairnq_tasks set worker_id = 'worker_OTHER', attempt = attempt + 1 where id = $1 returning id",
-            [task_id],
-        )
 
 
 @pytest.mark.postgres
