@@ -4,6 +4,8 @@ PYTHON := $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
     "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests run on that many workers at once, those that measure time on one (see tests/support/turns.py).
+JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); [ "$$n" -gt 4 ] && n=4; echo "$$n")
 N ?= 50
 T ?=
 ARGS ?=
@@ -15,12 +17,13 @@ help: ## explain the targets
 	@echo "usage: make TARGET"; echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo; echo "A test by name: make test ARGS='-k name'. Servers: make test ARGS='--postgres system' (or wheel, all)."
+	@echo "One at a time: make test JOBS=0."
 
 setup: $(VENV)/.installed-dev ## make .venv with everything for development, and the commit hooks
 	@if [ -d .git ]; then $(BIN)/pre-commit install; fi
 
 test: $(VENV)/.installed-test ## run all tests (makes .venv and private PostgreSQL servers); ARGS= goes to pytest
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 check: $(VENV)/.installed-dev ## lint, format, types, layers, and no sleeping tests: what CI refuses
 	$(BIN)/ruff check .

@@ -14,11 +14,12 @@ import pytest
 from tests.support import binaries, hangs
 from tests.support.clock import ClockOfDatabase
 from tests.support.cluster import Cluster
-from tests.support.guarded import server_identity
 from tests.support.files import ClockOfFiles, SqliteFiles
+from tests.support.guarded import server_identity
 from tests.support.pooler import Pooler, find_pgbouncer
 from tests.support.proxy import Proxy
 from tests.support.routes import Route, is_file
+from tests.support.turns import pytest_collection_modifyitems, pytest_runtest_protocol  # noqa: F401 - hooks
 
 if TYPE_CHECKING:
     from cairnq import CairnQ
@@ -29,7 +30,7 @@ ON_EVERY_SERVER = ("sql", "store", "worker")
 """Folders whose tests run on each PostgreSQL there is, and on the newest through PgBouncer too; others run on that."""
 
 ON_SQLITE_TOO = ("interop", "store", "worker")
-"""Folders whose tests know nothing of the backend; what asks for PostgreSQL's own things is marked, or in `postgres`."""
+"""Folders whose tests know no backend; what asks for things of PostgreSQL alone is marked, or in `postgres`."""
 
 DIRECT, POOLED = "direct", "pooled"
 SQLITE = "sqlite"
@@ -129,6 +130,8 @@ class Clusters:
 
     def __init__(self) -> None:
         self._started: dict[str, Cluster | SqliteFiles] = {}
+        self.templates: dict[Any, str] = {}
+        """By server: the name of a database with cairnq in it."""
 
     def get(self, which: binaries.Binaries | str) -> Any:
         if isinstance(which, str):
@@ -178,13 +181,15 @@ def own_server(server: Cluster) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def template(server: Cluster) -> str:
+def template(server: Cluster, clusters: Clusters) -> str:
     """The name of a database of `server` with cairnq in its schema `public`: for `server.create_database(template)`."""
-    name = server.create_database()
-    with ThreadPoolExecutor(1) as thread:  # a session's fixture has no event loop, and must not leave one behind
-        thread.submit(asyncio.run, _install(server.dsn(name))).result()
-    server.freeze_database(name)
-    return name
+    if server not in clusters.templates:
+        name = server.create_database()
+        with ThreadPoolExecutor(1) as thread:  # a session's fixture has no event loop, and must not leave one behind
+            thread.submit(asyncio.run, _install(server.dsn(name))).result()
+        server.freeze_database(name)
+        clusters.templates[server] = name
+    return clusters.templates[server]
 
 
 async def _install(dsn: str) -> None:

@@ -1,0 +1,55 @@
+"""Tests on several workers of pytest-xdist: most run side by side, those marked `alone` have the machine to themselves.
+
+The hooks are taken over by conftest.py. Locks are held on two files of this folder, so they end with their holder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ALONE = "alone"
+
+FLEETS = ("process", "fault")
+"""Folders whose tests start half a dozen processes each, and time what these do: alone, all of them."""
+
+TURNSTILE = Path(__file__)
+"""Passed by everybody, one by one: whoever waits for the room to empty keeps others from entering."""
+
+ROOM = Path(__file__).with_name("__init__.py")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Last of all, so that no worker waits for the others while there is something to do beside them."""
+    for item in items:
+        if any(part in FLEETS for part in item.path.parts):
+            item.add_marker(ALONE)
+    items.sort(key=lambda item: item.get_closest_marker(ALONE) is not None)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Any:
+    """Outside of the test's time limit: a turn may take long to come."""
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    with _turn(alone=item.get_closest_marker(ALONE) is not None):
+        return (yield)
+
+
+@contextmanager
+def _turn(*, alone: bool) -> Iterator[None]:
+    with TURNSTILE.open() as turnstile, ROOM.open() as room:
+        fcntl.flock(turnstile, fcntl.LOCK_EX)
+        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(turnstile, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            # Not by closing alone: a child that a test has forked may still have the descriptor.
+            fcntl.flock(room, fcntl.LOCK_UN)
