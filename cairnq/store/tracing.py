@@ -6,8 +6,9 @@ Nothing of it is imported here unless the application has done so; the extra `ot
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from cairnq.pure.models import Task
@@ -30,24 +31,53 @@ def traced(submit: Any) -> Any:
     return {**submit, "metadata": {**carrier, **(metadata or {})}} if carrier else submit
 
 
-def handling(task: Task) -> AbstractContextManager[Any]:
+@contextmanager
+def handling(task: Task) -> Iterator[None]:
     """A span for one handler call, the child of the one under which the task was submitted."""
     if "opentelemetry.trace" not in sys.modules:
-        return nullcontext()
+        yield
+        return
     from opentelemetry import trace
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     metadata = task.metadata if isinstance(task.metadata, dict) else {}
     carrier = {key: value for key, value in metadata.items() if isinstance(value, str)}
-    return trace.get_tracer("cairnq").start_as_current_span(
+    attributes: dict[str, str | int] = {
+        "messaging.system": "cairnq",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": task.queue,
+        "messaging.message.id": task.id,
+        "cairnq.attempt": task.attempt,
+    }
+    with trace.get_tracer("cairnq").start_as_current_span(
         task.name,
         context=TraceContextTextMapPropagator().extract(carrier),
         kind=trace.SpanKind.CONSUMER,
-        attributes={
-            "messaging.system": "cairnq",
-            "messaging.operation.type": "process",
-            "messaging.destination.name": task.queue,
-            "messaging.message.id": task.id,
-            "cairnq.attempt": task.attempt,
-        },
-    )
+        attributes=attributes,
+        # Its own way to record an exception fails with one whose message cannot be shown.
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        try:
+            yield
+        except Exception as error:
+            message = _shown(error)
+            span.set_status(trace.StatusCode.ERROR, message)
+            span.add_event("exception", _exception(error, message))
+            raise
+
+
+def _exception(error: Exception, message: str) -> dict[str, str]:
+    """In OpenTelemetry's words."""
+    return {
+        "exception.type": f"{type(error).__module__}.{type(error).__qualname__}",
+        "exception.message": message,
+        "exception.stacktrace": "".join(traceback.format_exception(error)),
+    }
+
+
+def _shown(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001 - the handler's own __str__
+        return f"its message cannot be shown: {type(broken).__name__}"
