@@ -94,6 +94,20 @@ async def test_it_says_when_it_delivers_and_stops_when_told(store: SqliteStore) 
     await asyncio.to_thread(thread.join)
 
 
+async def test_a_file_that_goes_away_ends_the_deliveries_until_it_is_back(
+    path: Path, store: SqliteStore, tmp_path: Path
+) -> None:
+    states: asyncio.Queue[bool] = asyncio.Queue()
+    stop = await store.listen(["cairnq_queued"], lambda *_: None, states.put_nowait)
+    assert await states.get() is True
+    path.rename(tmp_path / "elsewhere.db")
+    assert await states.get() is False
+    (tmp_path / "elsewhere.db").rename(path)
+    assert await states.get() is True
+    await stop()
+    await stop()
+
+
 async def test_an_idle_worker_works_on_while_somebody_holds_the_write_lock(
     path: Path, store: SqliteStore, other: sqlite3.Connection
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,22 @@ async def test_a_lock_that_is_held_too_long_is_an_outage_by_name_and_reads_go_on
     assert (await hasty.submit("y")).queued
     await hasty.close()
     assert (await store.stats())["default"]["queued"] == 2
+
+
+async def test_all_that_waited_too_long_are_told_so_at_once(
+    path: Path, store: SqliteStore, other: sqlite3.Connection
+) -> None:
+    hasty = SqliteStore(path, busy_timeout_ms=200)
+    await hasty.connect()
+    other.execute("begin immediate")
+    started = time.monotonic()
+    waiting = [hasty.submit("x", number, key=f"{number}" if number % 2 else None) for number in range(30)]
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    took = time.monotonic() - started
+    other.execute("rollback")
+    await hasty.close()
+    assert all(isinstance(outcome, DatabaseUnavailable) for outcome in outcomes)
+    assert took < 10 * 0.2  # not one time-out after the other, which would be 30
 
 
 async def test_an_idle_look_never_asks_for_the_write_lock(store: SqliteStore, other: sqlite3.Connection) -> None:

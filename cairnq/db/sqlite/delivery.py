@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,8 @@ class Statement:
     values: Values
     as_mappings: bool = False
     reply: Reply = field(default_factory=Reply.here)
+    since: float = field(default_factory=time.monotonic)
+    """From here on the busy time-out runs."""
 
     def run(self, connection: sqlite3.Connection) -> None:
         """Puts the rows into the reply. Raises what SQLite raises."""

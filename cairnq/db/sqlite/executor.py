@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -29,6 +30,7 @@ _leading: ContextVar[Transaction | None] = ContextVar("cairnq_sqlite_transaction
 """The transaction that this task leads."""
 
 _watches: weakref.WeakSet[FileWatch] = weakref.WeakSet()
+_watches_lock = threading.Lock()
 
 
 class SqliteSession:
@@ -65,7 +67,8 @@ class SqliteExecutor:
         self._readers = [ReadLane(file, f"reader {number}") for number in range(1, READERS + 1)]
         self.watch = FileWatch(file)
         self._closed = False
-        _watches.add(self.watch)
+        with _watches_lock:
+            _watches.add(self.watch)
         owners: list[forks.Suspendable] = [self.writer, *self._readers, self.watch]
         for owner in owners:
             forks.register(owner)
@@ -124,7 +127,9 @@ class SqliteExecutor:
 
     def _wake_watches(self) -> None:
         """Of all executors over this file in this process; other processes notice by themselves."""
-        for watch in list(_watches):
+        with _watches_lock:
+            watches = list(_watches)
+        for watch in watches:
             if watch.path == self.file.path:
                 watch.poke()
 

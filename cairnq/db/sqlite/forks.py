@@ -42,7 +42,8 @@ _lock = threading.Lock()
 
 
 def register(owner: Suspendable) -> None:
-    _owners.add(owner)
+    with _lock:
+        _owners.add(owner)
 
 
 def carry(connection: sqlite3.Connection, path: str) -> None:

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from cairnq.db.sqlite import forks
 from cairnq.db.sqlite.file import DatabaseFile
 from cairnq.db.statements import Statements
+from cairnq.pure.errors import CairnQError
 
 LOOK_INTERVAL_S = 0.02
+PAUSE_AFTER_ERROR_S = 0.5
 
 OnChange = Callable[[Sequence[str]], None]
 
@@ -78,7 +80,7 @@ class FileWatch:
 
     def unsubscribe(self, subscription: Subscription) -> None:
         with self._lock:
-            self._subscriptions.remove(subscription)
+            self._subscriptions = [one for one in self._subscriptions if one is not subscription]
         self._awake.set()
 
     # --- fork -------------------------------------------------------------------------------------
@@ -103,8 +105,9 @@ class FileWatch:
 
     def _run(self) -> None:
         seen: tuple[int, int] | None = None
+        pause = LOOK_INTERVAL_S
         while True:
-            self._awake.wait(LOOK_INTERVAL_S)
+            self._awake.wait(pause)
             self._awake.clear()
             with self._lock:
                 if not self._subscriptions:
@@ -114,19 +117,22 @@ class FileWatch:
             try:
                 with self._guard:
                     version, queues = self._see(seen)
-            except sqlite3.Error:  # whoever runs statements reports it; here it only means: not delivering
+            except (sqlite3.Error, CairnQError):
+                # Whoever runs statements meets the error, and reports it; here it only means: not delivering.
                 self._tell(subscriptions, None)
-                self._close()
-                seen = None
+                seen, pause = None, PAUSE_AFTER_ERROR_S
+                with self._guard:
+                    self._close()
                 continue
             if queues is not None or any(not one.delivers for one in subscriptions):
                 self._tell(subscriptions, queues or ())
-            seen = version
+            seen, pause = version, LOOK_INTERVAL_S
         with self._guard:
             self._close()
 
     def _see(self, seen: tuple[int, int] | None) -> tuple[tuple[int, int], Sequence[str] | None]:
         """The counter, which is that of one connection, and the queues if it has moved (None if not)."""
+        self._file.check_in_place()
         if self._connection is None:
             self._connection = self._file.connect(writes=False)
         counter = self._connection.execute(self._counter).fetchone()[0]

@@ -49,6 +49,7 @@ class Transaction:
     begun: Reply = field(default_factory=Reply.here)
     commands: SimpleQueue[Statement | Finish] = field(default_factory=SimpleQueue)
     is_open: bool = True
+    since: float = field(default_factory=time.monotonic)
 
     async def run(self, statement: Statement) -> list[Any]:
         self.commands.put(statement)
@@ -97,7 +98,7 @@ class WriteLane(Lane[Statement | Transaction]):
 
     def _write(self, batch: list[Statement]) -> None:
         try:
-            with self._transaction() as connection:
+            with self._transaction(batch[0].since) as connection:
                 for statement in batch:  # which grows meanwhile: what comes before the commit is part of it
                     self._execute(connection, statement)
                     batch += self._others(MOST_TOGETHER - len(batch))
@@ -112,7 +113,7 @@ class WriteLane(Lane[Statement | Transaction]):
 
     def _write_alone(self, statement: Statement) -> None:
         try:
-            with self._transaction() as connection:
+            with self._transaction(statement.since) as connection:
                 self._execute(connection, statement)
         except Exception as error:  # noqa: BLE001 - as above
             statement.reply.error = error
@@ -143,7 +144,7 @@ class WriteLane(Lane[Statement | Transaction]):
         reply: Reply = transaction.begun
         error: Exception | None = None
         try:
-            with self._transaction() as connection:
+            with self._transaction(transaction.since) as connection:
                 self._is_led = True
                 deliver([reply])
                 reply = self._obey(connection, transaction)
@@ -174,8 +175,8 @@ class WriteLane(Lane[Statement | Transaction]):
     # --- both ---------------------------------------------------------------------------------------
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        connection = self._begin()
+    def _transaction(self, since: float) -> Iterator[sqlite3.Connection]:
+        connection = self._begin(since + self._file.busy_timeout_s)
         try:
             yield connection
             _check_still_open(connection)
@@ -190,9 +191,8 @@ class WriteLane(Lane[Statement | Transaction]):
         self._on_commit()
         self._optimize_now_and_then(connection)
 
-    def _begin(self) -> sqlite3.Connection:
-        """Take the file's write lock, or raise after the busy time-out."""
-        deadline = time.monotonic() + self._file.busy_timeout_s
+    def _begin(self, deadline: float) -> sqlite3.Connection:
+        """Take the file's write lock, or raise if it is not free once at the deadline or after it."""
         pause = FIRST_PAUSE_S
         while True:
             connection = self._ready()
