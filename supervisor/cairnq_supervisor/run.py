@@ -27,7 +27,7 @@ from cairnq_supervisor.loop.reloading import Renewal
 from cairnq_supervisor.loop.supervisor import Supervisor
 from cairnq_supervisor.pure import address, dsn
 from cairnq_supervisor.pure.exits import Exit
-from cairnq_supervisor.pure.settings import ConfigurationError, Settings
+from cairnq_supervisor.pure.settings import ConfigurationError, QueueSettings, Settings
 from cairnq_supervisor.roles.application import (
     ApplicationError,
     application_faults,
@@ -165,7 +165,7 @@ def _checked(settings: Settings, journal: Journal) -> Installation:
 
 
 def _announce(settings: Settings, journal: Journal) -> None:
-    queues = ", ".join(f"{queue.name}={queue.processes}:{queue.concurrency}" for queue in settings.queues)
+    queues = ", ".join(f"{queue.name}={_span(queue)}:{queue.concurrency}" for queue in settings.queues)
     journal.emit(
         "supervisor.starting",
         pid=os.getpid(),
@@ -174,6 +174,10 @@ def _announce(settings: Settings, journal: Journal) -> None:
         workers=sum(queue.processes for queue in settings.queues),
         database=dsn.without_password(settings.database),
     )
+
+
+def _span(queue: QueueSettings) -> str:
+    return str(queue.processes) if queue.max_processes is None else f"{queue.processes}-{queue.max_processes}"
 
 
 def _warn_of_threads(settings: Settings, journal: Journal) -> None:

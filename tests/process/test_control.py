@@ -298,3 +298,24 @@ def test_a_shell_looks_in_run_first_and_beside_the_configuration_last():
     places = address.to_call(configuration, {"XDG_RUNTIME_DIR": "/run/user/5", "RUNTIME_DIRECTORY": "/run/a:/run/b"})
     assert [str(place.parent) for place in places] == ["/run/cairnq", "/run/a", "/run/user/5", "/etc/shop"]
     assert len({place.name for place in places}) == 1
+
+
+async def test_a_range_grows_while_everybody_is_busy_and_work_waits(runs, client, gate):
+    run = await runs.start(
+        'app = "gates:registry"\n[queues.default]\nprocesses = {min = 1, max = 3}\nconcurrency = 1\n'
+    )
+    await run.ready()
+    await run.event("worker.ready", slot=0)
+    for _ in range(6):
+        await client.submit("gated", gate.path)
+    arrivals = await gate.arrivals(3)
+    assert len({arrival.pid for arrival in arrivals}) == 3
+    report = await status(run)
+    assert report["queues"][0]["processes"] == {"want": 3, "ready": 3}
+    assert await cairnq(run, "scale", "default", "1") == (0, "default is to have 1 worker process(es)\n", "")
+    for arrival in arrivals:
+        arrival.let_go()
+    await run.events("worker.exited", 2)
+    for _ in range(3):
+        (await gate.arrival()).let_go()
+    assert await run.stop() == 0

@@ -56,6 +56,12 @@ def test_auto_means_the_cores_of_this_host():
     assert accepted({"app": APP, "queues": {"a": {"processes": "auto"}}}, cores=3).queues[0].processes == 3
 
 
+def test_a_range_of_processes_starts_with_the_least():
+    queue = accepted({"app": APP, "queues": {"a": {"processes": {"min": 2, "max": 5}}}}).queues[0]
+    assert (queue.processes, queue.max_processes, queue.most_processes) == (2, 5, 5)
+    assert accepted({"app": APP}).queues[0].most_processes == 1
+
+
 def test_a_choice_of_queues_leaves_the_others_out():
     file = {"app": APP, "queues": {"a": {"processes": 2, "lease": "9s"}, "b": {}}}
     assert [queue.name for queue in accepted(file, choices=[QueueChoice("b")]).queues] == ["b"]
@@ -100,7 +106,8 @@ def test_a_chosen_queue_that_is_not_configured_needs_a_size():
         ({"queues": {"a": 3}}, "queues.a", "must be a table"),
         ({"queues": {"a": {"processes": 0}}}, "queues.a.processes", "1 or more"),
         ({"queues": {"a": {"processes": True}}}, "queues.a.processes", "1 or more"),
-        ({"queues": {"a": {"processes": {"min": 1}}}}, "queues.a.processes", "1 or more"),
+        ({"queues": {"a": {"processes": {"min": 1}}}}, "queues.a.processes", "{min = 1, max = 8}"),
+        ({"queues": {"a": {"processes": {"min": 3, "max": 2}}}}, "queues.a.processes", "{min = 1, max = 8}"),
         ({"queues": {"a": {"concurrency": 2.5}}}, "queues.a.concurrency", "1 or more"),
         ({"queues": {"a": {"handlers": []}}}, "queues.a.handlers", "a list of handler names"),
         ({"queues": {"a": {"handlers": "x"}}}, "queues.a.handlers", "a list of handler names"),

@@ -10,6 +10,7 @@ from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.keeper_seat import Duty, KeeperSeat
 from cairnq_supervisor.loop.reactor import Timer
 from cairnq_supervisor.loop.roster import Roster
+from cairnq_supervisor.loop.sizer import Sizer
 from cairnq_supervisor.loop.warden import Warden
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure.lifecycle import SeatState
@@ -33,6 +34,7 @@ class Fleet:
         self._beats_needed_at = 0.0
         self.keeper = KeeperSeat(house, self, review)
         self.roster = Roster(house, lambda *place: WorkerSeat(*place, steward=self, review=review))
+        self.sizer = Sizer(house, self.roster)
         self.warden = Warden(house, self.roster.replace)
         self.past: Counter[str] = Counter()
         """Totals of the workers that are gone."""
@@ -91,6 +93,7 @@ class Fleet:
         """Another generation: by and by every worker is replaced by one of it. The keeper stays."""
         self._house = self.keeper.house = house
         self.roster.renew(house)
+        self.sizer = Sizer(house, self.roster)
 
     # What a worker's seat asks (Steward).
 
@@ -132,6 +135,9 @@ class Fleet:
         for worker in self.workers:
             if worker.incarnation is not None and worker.incarnation.worker_id in worker_ids:
                 worker.leases_changed()
+
+    def sampled(self) -> None:
+        self.sizer.sampled({queue: numbers[0] or 0 for queue, numbers in self.keeper.backlog.items()})
 
     def order_beat(self) -> None:
         """Vouch for every worker whose process is alive, so that the keeper renews what they hold."""

@@ -38,6 +38,7 @@ class Listener(Protocol):
     def queued(self, queue: str) -> None: ...
     def leases_changed(self, worker_ids: tuple[str, ...]) -> None: ...
     def order_beat(self) -> None: ...
+    def sampled(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -117,6 +118,7 @@ class KeeperSeat(Seat):
         match message:
             case Sampled(queues=queues):
                 self.backlog = queues
+                self._listener.sampled()
             case Pong():
                 self.answered_at = self.house.clock()
             case Queued(queue=queue):

@@ -60,11 +60,24 @@ def count(value: Any) -> int:
     raise ValueError("a whole number, 1 or more")
 
 
-def processes(value: Any) -> int | str:
+@dataclass(frozen=True, slots=True)
+class Range:
+    """As many worker processes as there is work for, between these."""
+
+    low: int
+    high: int
+
+
+def processes(value: Any) -> int | str | Range:
     try:
+        if isinstance(value, dict) and value.keys() == {"min", "max"}:
+            low, high = count(value["min"]), count(value["max"])
+            if low <= high:
+                return Range(low, high)
         return AUTO if value == AUTO else count(value)
     except ValueError:
-        raise ValueError('a whole number, 1 or more, or "auto" (the cores that this host grants)') from None
+        choices = '"auto" (the cores that this host grants), or a range such as {min = 1, max = 8}'
+        raise ValueError(f"a whole number, 1 or more, {choices}") from None
 
 
 def duration(value: Any) -> float:

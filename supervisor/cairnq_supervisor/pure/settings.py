@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cairnq_supervisor.pure.keys import AUTO, KEYS, QUEUE_KEYS, TABLES, TOP_KEYS, Address
+from cairnq_supervisor.pure.keys import AUTO, KEYS, QUEUE_KEYS, TABLES, TOP_KEYS, Address, Range
 
 DEFAULT_QUEUE = "default"
 
@@ -42,6 +42,8 @@ class QueueSettings:
 
     name: str
     processes: int = 1
+    max_processes: int | None = None
+    """Where `processes` is a range, its upper end; `processes` is the lower one then."""
     concurrency: int = 10
     handlers: tuple[str, ...] | None = None
     lease: float = 30.0
@@ -53,6 +55,10 @@ class QueueSettings:
     max_rss: int | None = None
     retry_backoff: float = 1.0
     retry_backoff_max: float = 30.0
+
+    @property
+    def most_processes(self) -> int:
+        return self.max_processes or self.processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +203,11 @@ def _queue(
 ) -> QueueSettings:
     inherited = {key: top[key] for key in QUEUE_KEYS & top.keys()}
     merged = {**inherited, **values}
-    if merged.get("processes") == AUTO:
+    processes = merged.get("processes")
+    if processes == AUTO:
         merged["processes"] = cores
+    elif isinstance(processes, Range):
+        merged.update(processes=processes.low, max_processes=processes.high)
     queue = QueueSettings(name, **merged)
     if queue.retry_backoff > queue.retry_backoff_max:
         problem = f"({queue.retry_backoff:g}s) is longer than retry_backoff_max ({queue.retry_backoff_max:g}s)"

@@ -111,7 +111,7 @@ def _shared_resource_faults(registry: Registry, queues: Iterable[QueueSettings],
     faults = []
     for resource in registry.resources:
         users = [queue for queue in queues if any(h.resource == resource for h in _matching(registry, queue))]
-        processes = sum(queue.processes for queue in users)
+        processes = sum(queue.most_processes for queue in users)
         if processes > 1:
             where = ", ".join(queue.name for queue in users)
             problem = f"is used by {processes} worker processes ({where}); give its handlers a queue with processes = 1"
