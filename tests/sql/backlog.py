@@ -108,13 +108,14 @@ class Loader:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Two databases with the same rows: one knows them, the other was looked at while nothing ran."""
+    """Databases with the same rows: one knows them, one was looked at while nothing ran, one never (a restored dump)."""
 
     fresh: str
     idle: str
+    none: str
 
     def dsn(self, statistics: str) -> str:
-        return self.fresh if statistics == "fresh" else self.idle
+        return {"fresh": self.fresh, "idle": self.idle, "none": self.none}[statistics]
 
 
 def build(server: Cluster) -> Backlog:
@@ -123,14 +124,16 @@ def build(server: Cluster) -> Backlog:
     asyncio.run(_install(server.dsn(idle)))
     with server.connect(idle) as connection:
         _load_what_waits_and_what_ended(connection)
+    none = server.create_database(template=idle)
+    with server.connect(idle) as connection:
         connection.execute("vacuum (analyze) cairnq_tasks, cairnq_task_keys")
     fresh = server.create_database(template=idle)
-    for name in (idle, fresh):
+    for name in (idle, fresh, none):
         with server.connect(name) as connection:
             _load_what_runs(connection)
     with server.connect(fresh) as connection:
         connection.execute("vacuum (analyze) cairnq_tasks, cairnq_task_keys")
-    return Backlog(server.dsn(fresh), server.dsn(idle))
+    return Backlog(server.dsn(fresh), server.dsn(idle), server.dsn(none))
 
 
 async def _install(dsn: str) -> None:
@@ -140,7 +143,8 @@ async def _install(dsn: str) -> None:
 
 
 def _load_what_waits_and_what_ended(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-    connection.execute("alter table cairnq_tasks set (autovacuum_enabled = false)")
+    for table in ("cairnq_tasks", "cairnq_task_keys"):
+        connection.execute(f"alter table {table} set (autovacuum_enabled = false)".encode())
     connection.execute("set session_replication_role = replica")  # nobody listens: no trigger per row
     loader = Loader(connection)
     for status, count in FINISHED.items():

@@ -43,9 +43,9 @@ def backlog(server: Cluster) -> Backlog:
     return backlogs.build(server)
 
 
-@pytest.fixture(params=["fresh", "idle"])
+@pytest.fixture(params=["fresh", "idle", "none"])
 def statistics(request: pytest.FixtureRequest) -> str:
-    """What the planner knows: the table as it is, or as it was while nothing was running."""
+    """What the planner knows: the table as it is, as it was while nothing was running, or nothing at all."""
     return str(request.param)
 
 

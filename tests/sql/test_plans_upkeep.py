@@ -67,6 +67,7 @@ def test_recovery_of_lapsed_leases_finds_each_by_id(connection: Connection):
 
 
 @pytest.mark.statement("purge")
+@pytest.mark.parametrize("statistics", ["fresh", "idle"])
 @pytest.mark.parametrize("filters", [{}, {"queue": ELSEWHERE}], ids=["all", "of a queue"])
 @pytest.mark.parametrize("statuses", [("succeeded",), ("canceled",), tuple(FINISHED)], ids=["common", "rare", "any"])
 def test_purge_reads_what_ended(prepare, statuses, filters):
