@@ -233,7 +233,7 @@ NUMBERS = itertools.count()
 # The fixtures are shared by the examples on purpose: each has a queue, keys and workers of its own. Shrinking would
 # outlast the limit of a test; the history that failed is printed as it was.
 @settings(
-    max_examples=30,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

@@ -86,6 +86,7 @@ REFUSALS = [
     'FATAL:  role "x" does not exist',
     'FATAL:  database "x" does not exist',
     'FATAL:  no pg_hba.conf entry for host "::1", user "x", database "x", no encryption',
+    'FATAL:  pg_hba.conf rejects connection for host "::1", user "x", database "x", no encryption',
     'FATAL:  role "x" is not permitted to log in',
     'FATAL:  permission denied for database "x"\nDETAIL:  User does not have CONNECT privilege.',
     "server does not support SSL, but SSL was required",
