@@ -27,7 +27,7 @@ _DATA_CLASSES = frozenset({"22", "23", "54"})
 _PREPARED_ELSEWHERE = frozenset({"26000", "42P05"})
 
 _CONNECT_REFUSALS = re.compile(
-    "authentication failed|no password supplied|does not exist|pg_hba\.conf|not permitted to log in"
+    r"authentication failed|no password supplied|does not exist|pg_hba\.conf|not permitted to log in"
     "|permission denied for database|does not support SSL|authentication method requirement|channel binding required"
     "|invalid .* value|invalid value for|invalid port number|unrecognized configuration parameter"
     "|unsupported startup parameter|definition of service"
