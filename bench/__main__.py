@@ -60,8 +60,8 @@ def _run(server: Cluster, names: list[str], *, quick: bool) -> tuple[list[Figure
 def _heading(server: Cluster, *, quick: bool) -> str:
     settings = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
     return (
-        f"{datetime.now(UTC):%Y-%m-%d}{', QUICK=1' if quick else ''}. PostgreSQL {version_of(server)}, its clients on the "
-        f"same {os.cpu_count()} cores (load {os.getloadavg()[2]:.1f}), Python {platform.python_version()}.\n"
+        f"{datetime.now(UTC):%Y-%m-%d}{', QUICK=1' if quick else ''}. PostgreSQL {version_of(server)}, its clients on "
+        f"the same {os.cpu_count()} cores (load {os.getloadavg()[2]:.1f}), Python {platform.python_version()}.\n"
         f"{settings}.\n\n"
         "Ratios come first. Rates and latencies depend on the machine and on what else it does; ratios of submits come "
         "from short slices that\ntake turns. WAL and buffers are exact.\n"

@@ -108,7 +108,7 @@ class Loader:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Databases with the same rows: one knows them, one was looked at while nothing ran, one never (a restored dump)."""
+    """Databases with the same rows: one knows them, one was looked at while nothing ran, one never (restored)."""
 
     fresh: str
     idle: str
