@@ -1,0 +1,96 @@
+"""A real systemd, in user mode and namespaces of its own, for tests of the units. Needs root and systemd's cgroup."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+PROGRAM = Path("/lib/systemd/systemd")
+CGROUPS = Path("/sys/fs/cgroup/systemd")
+START_TIMEOUT = 10.0
+_SETUP = """
+echo $$ > "$CGROUP/cgroup.procs"
+exec unshare --mount --cgroup sh -c '
+    mount --make-rprivate / && mount -t tmpfs none /run && mkdir -p /run/systemd/system "$XDG_RUNTIME_DIR" &&
+    exec /lib/systemd/systemd --user
+'
+"""
+
+
+def missing() -> str | None:
+    """Why there can be none here; None: there can."""
+    if os.geteuid() != 0:
+        return "only root may make the namespaces that a systemd of the test's own needs"
+    for program in ("unshare", "nsenter", "systemctl"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    if not PROGRAM.exists():
+        return "systemd is not installed"
+    if not os.access(CGROUPS, os.W_OK):
+        return f"{CGROUPS} is not there or not writable"
+    return None
+
+
+class ServiceManager:
+    """Units are files in `units`; `systemctl` talks to it. Close it in any case."""
+
+    def __init__(self) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="cairnq-systemd-"))
+        self.units = self.home / ".config" / "systemd" / "user"
+        self.units.mkdir(parents=True)
+        self._cgroup = CGROUPS / self.home.name
+        self._cgroup.mkdir()
+        environment = {**os.environ, "CGROUP": str(self._cgroup)}
+        self._environment = {**environment, "HOME": str(self.home), "XDG_RUNTIME_DIR": "/run/user/cairnq"}
+        self._environment.pop("NOTIFY_SOCKET", None)
+        self._log = (self.home / "log").open("wb")
+        self._process = subprocess.Popen(["sh", "-c", _SETUP], env=self._environment, stderr=self._log)
+        self._await_start()
+
+    def systemctl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*arguments), env=self._environment, capture_output=True, text=True, check=False
+        )
+
+    def command(self, *arguments: str) -> Sequence[str]:
+        """The whole command line, for one that is to run beside the test."""
+        inside = ["nsenter", f"--target={self._process.pid}", "--mount", "--cgroup"]
+        return [
+            *inside,
+            "env",
+            *(f"{n}={self._environment[n]}" for n in ("HOME", "XDG_RUNTIME_DIR")),
+            "systemctl",
+            "--user",
+            *arguments,
+        ]
+
+    def show(self, unit: str, *names: str) -> list[str]:
+        """The values of these properties."""
+        said = self.systemctl("show", unit, *(f"--property={name}" for name in names)).stdout
+        found = dict(line.split("=", 1) for line in said.splitlines())
+        return [found[name] for name in names]
+
+    def close(self) -> None:
+        self.systemctl("kill", "--signal=KILL", "*.service")
+        self._process.terminate()
+        self._process.wait()
+        self._log.close()
+        if self._cgroup.exists():  # at an orderly end it has removed its own
+            for folder in sorted(self._cgroup.rglob("*/"), reverse=True):
+                folder.rmdir()
+            self._cgroup.rmdir()
+        shutil.rmtree(self.home)
+
+    def _await_start(self) -> None:
+        """It says nothing when it is there: ask until it answers."""
+        deadline = time.monotonic() + START_TIMEOUT
+        while self.systemctl("is-system-running").stdout.strip() not in ("running", "degraded"):
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                said = (self.home / "log").read_text()
+                self.close()
+                raise AssertionError(f"systemd did not start:\n{said}")
