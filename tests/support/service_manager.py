@@ -14,9 +14,11 @@ PROGRAM = Path("/lib/systemd/systemd")
 CGROUPS = Path("/sys/fs/cgroup/systemd")
 START_TIMEOUT = 10.0
 _SETUP = """
+set -e  # without a cgroup of its own mounted there, systemd would move every process of this machine into its own
 echo $$ > "$CGROUP/cgroup.procs"
 exec unshare --mount --cgroup sh -c '
-    mount --make-rprivate / && mount -t tmpfs none /run && mkdir -p /run/systemd/system "$XDG_RUNTIME_DIR" &&
+    mount --make-rprivate / && mount --bind "$CGROUP" /sys/fs/cgroup/systemd &&
+    mount -t tmpfs none /run && mkdir -p /run/systemd/system "$XDG_RUNTIME_DIR" &&
     exec /lib/systemd/systemd --user
 '
 """
@@ -43,6 +45,7 @@ class ServiceManager:
         self.home = Path(tempfile.mkdtemp(prefix="cairnq-systemd-"))
         self.units = self.home / ".config" / "systemd" / "user"
         self.units.mkdir(parents=True)
+        self._others = _members(CGROUPS)
         self._cgroup = CGROUPS / self.home.name
         self._cgroup.mkdir()
         environment = {**os.environ, "CGROUP": str(self._cgroup)}
@@ -80,11 +83,12 @@ class ServiceManager:
         self._process.terminate()
         self._process.wait()
         self._log.close()
-        if self._cgroup.exists():  # at an orderly end it has removed its own
-            for folder in sorted(self._cgroup.rglob("*/"), reverse=True):
-                folder.rmdir()
-            self._cgroup.rmdir()
+        moved = self._others & _members(CGROUPS / "init.scope")
+        for folder in sorted(self._cgroup.rglob("*/"), reverse=True):
+            folder.rmdir()
+        self._cgroup.rmdir()
         shutil.rmtree(self.home)
+        assert not moved, "it has moved processes that are not its own"
 
     def _await_start(self) -> None:
         """It says nothing when it is there: ask until it answers."""
@@ -94,3 +98,9 @@ class ServiceManager:
                 said = (self.home / "log").read_text()
                 self.close()
                 raise AssertionError(f"systemd did not start:\n{said}")
+
+
+def _members(cgroup: Path) -> set[str]:
+    """Processes directly in a cgroup; none where there is no such cgroup."""
+    listed = cgroup / "cgroup.procs"
+    return set(listed.read_text().split()) if listed.exists() else set()
