@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from cairnq.pure.clock import Clock
 from cairnq.pure.envelope import envelope
 from cairnq.pure.errors import DatabaseUnavailable
 from cairnq.pure.looks import Looks
@@ -13,14 +12,13 @@ from cairnq.pure.models import Beat, ClaimedTask, Standing, Task
 from cairnq.run import outcomes
 from cairnq.run.attempt import Attempt
 from cairnq.run.beats import within
+from cairnq.run.context import Desk
 from cairnq.run.demand import Demand, Draws
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings
 from cairnq.run.leases import MAX_ID_BYTES, LeaseTable, margin
-from cairnq.run.options import EngineOptions
-from cairnq.run.outage import Outage, retry_delay_s
+from cairnq.run.outage import retry_delay_s
 from cairnq.run.settler import Settler
-from cairnq.store.base import TaskStore
 
 LEAST_PATIENCE_S = 5.0
 """A claim may be slow on a busy server; only a lease that is shorter makes waiting for it useless."""
@@ -31,32 +29,28 @@ class Claimer:
 
     def __init__(
         self,
-        store: TaskStore,
+        desk: Desk,
         queues: Sequence[str],
-        options: EngineOptions,
         *,
-        worker_id: str,
-        clock: Clock,
         demand: Demand,
         holdings: Holdings,
         executor: Executor,
         settler: Settler,
-        outage: Outage,
         on_idle: Callable[[], None],
     ) -> None:
         """`on_idle()` is called whenever a look ended."""
-        self._store = store
+        self._store = desk.store
         self._queues = list(queues)
-        self._options = options
-        self._worker_id = worker_id
-        self._clock = clock
+        self._options = desk.options
+        self._worker_id = desk.worker_id
+        self._clock = desk.clock
+        self._outage = desk.outage
         self._demand = demand
         self._holdings = holdings
         self._executor = executor
         self._settler = settler
-        self._outage = outage
         self._on_idle = on_idle
-        self._looks = Looks(options.poll_interval_s)
+        self._looks = Looks(desk.options.poll_interval_s)
         self._event = asyncio.Event()
         self._failures = 0
         self._is_uncertain = False

@@ -51,16 +51,13 @@ class Engine:
         """
         self._options = options
         self._clock = clock
-        self._emit = emit
-        self._table = table
         self._outage = Outage(emit, clock)
         self._changed = asyncio.Event()
         self._stopped = asyncio.Event()
         self._deadline = float("inf")
         self._draining: asyncio.Task[list[Held]] | None = None
         self._done = DoneWatch(store)
-        usage = Usage()
-        budget = PayloadBudget(options.max_in_flight_bytes)
+        usage, budget = Usage(), PayloadBudget(options.max_in_flight_bytes)
         self._holdings = Holdings(table, budget, options.lease_s, clock, observer)
         self._settler = Settler(
             store,
@@ -84,16 +81,12 @@ class Engine:
         )
         self._executor = Executor(registry, self._holdings, usage, desk, emit=emit, on_room=self._room_changed)
         self._claimer = Claimer(
-            store,
+            desk,
             queues,
-            options,
-            worker_id=worker_id,
-            clock=clock,
             demand=demand.Demand(registry, options, usage, self._holdings),
             holdings=self._holdings,
             executor=self._executor,
             settler=self._settler,
-            outage=self._outage,
             on_idle=self._changed.set,
         )
         self._watch = TrustWatch(self._holdings, options.lease_s, clock, self._lose)
