@@ -89,6 +89,7 @@ async def async_generator(ctx: Any) -> Any:
         (("x", plain), {"concurrency": "2"}, "not '2'"),
         (("x", plain), {"resource": "tpu"}, r"'x': resource 'tpu' is not declared \(declared: 'gpu'\)"),
         (("x", 42), {}, "'x': 42 is not callable"),
+        (("x", min), {}, "cannot be read"),
         (("x", lambda: None), {}, r"'x': it must take \(ctx, payload\) or \(ctx\), not \(\)"),
         (("x", lambda _a, _b, _c: None), {}, r"not \(_a, _b, _c\)"),
         (("x", lambda *, _ctx: None), {}, r"not \(\*, _ctx\)"),
