@@ -161,6 +161,8 @@ class Fleet:
             return
         for worker in list(self.workers):
             self.warden.look(worker, interval=self._beat_interval)
+        self.keeper.check(interval=self._beat_interval)
+        self.warden.look_at_memory(self.workers)
         self.order_beat()
         self._beat_later()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
@@ -11,6 +11,7 @@ from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure import evidence
 from cairnq_supervisor.pure.evidence import Limits
 from cairnq_supervisor.pure.lifecycle import SeatState
+from cairnq_supervisor.system.granted_memory import memory_grant
 from cairnq_supervisor.system.processes import resident_bytes
 
 _WRITING = 0.1
@@ -45,6 +46,20 @@ class Warden:
             reason = evidence.spent(limits, claimed=incarnation.table.claimed, rss=resident_bytes(seat.pid))
             if reason is not None:
                 self._replace(seat, reason)
+
+    def look_at_memory(self, seats: Iterable[WorkerSeat]) -> None:
+        """One out-of-memory kill may take the whole container: the worker over its share leaves before."""
+        grant = memory_grant()
+        if grant is None:
+            return
+        ready = [seat for seat in seats if seat.state is SeatState.READY and seat.pid is not None]
+        resident = {seat: resident_bytes(seat.pid) or 0 for seat in ready if seat.pid is not None}
+        heavy = evidence.over_share(resident, limit=grant.limit, used=grant.used)
+        if heavy is not None:
+            part, mib = grant.used / grant.limit, resident[heavy] >> 20
+            self._replace(
+                heavy, f"memory is at {part:.0%} of {grant.limit >> 20} MiB, and its {mib} MiB are over its share"
+            )
 
     def welcome(self, seat: WorkerSeat) -> None:
         """It became ready: from now on it ages."""

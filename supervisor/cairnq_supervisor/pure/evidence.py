@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cairnq.run.leases import Entry, LeaseState
+
+K = TypeVar("K", bound=Hashable)
 
 OVERRUN_GRACE = 5.0
 """Seconds past max_run in which the worker itself may end a call. After that its process is ended."""
@@ -42,3 +45,18 @@ def spent(limits: Limits, *, claimed: int, rss: int | None) -> str | None:
     if limits.max_rss is not None and rss is not None and rss > limits.max_rss:
         return f"max_rss ({limits.max_rss >> 20} MiB) passed: {rss >> 20} MiB"
     return None
+
+
+CROWDED = 0.9
+"""Part of the granted memory past which the kernel may soon choose a victim, or take all of a container."""
+
+
+def over_share(resident: Mapping[K, int], *, limit: int, used: int) -> K | None:
+    """Which worker to replace before the kernel acts: the largest, if memory is short and it has more than its share.
+
+    `resident`: bytes by worker. `limit` and `used`: bytes of the cgroup. Where none has, the memory went elsewhere.
+    """
+    if not resident or used < CROWDED * limit:
+        return None
+    largest = max(resident, key=lambda worker: resident[worker])
+    return largest if resident[largest] > CROWDED * limit / len(resident) else None

@@ -135,3 +135,14 @@ async def with_child(ctx: cairnq.TaskContext, gate: str) -> None:
 async def environment(ctx: cairnq.TaskContext, names: list[str]) -> list[str]:
     """Which of these are set here."""
     return [name for name in names if name in os.environ]
+
+
+@registry.task
+async def hoard(ctx: cairnq.TaskContext, mib: int) -> int:
+    """Keeps so much memory until its process goes, and holds its lease for a few beats."""
+    _hoard.append(bytearray(b"x") * (mib << 20))
+    await asyncio.sleep(3)  # sleep: so that beats find it at work
+    return mib
+
+
+_hoard: list[bytearray] = []
