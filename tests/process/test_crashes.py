@@ -9,7 +9,11 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.process.support import children, descriptors
+
+pytestmark = pytest.mark.sqlite
 
 FLEET = """
 app = "gates:registry"
@@ -134,6 +138,24 @@ async def test_a_keeper_that_is_killed_again_and_again_loses_no_lease(runs, clie
         assert (await client.wait(arrival.task_id)).attempt == 1
     assert run.count("lease.lost") == 0
     assert gate.waiting == 0
+    assert await run.stop() == 0
+
+
+async def test_a_keeper_that_hangs_is_replaced_before_a_lease_is_lost(runs, client, gate):
+    run = await runs.start(ONE)
+    await run.ready()
+    task = await client.submit("gated", gate.path)
+    arrival = await gate.arrival()
+    keeper = (await run.event("keeper.ready"))["pid"]
+    await run.event("lease.beat", renewed=1)
+    run.kill(keeper, signal.SIGSTOP)
+    killed = await run.event("keeper.killed", pid=keeper)
+    assert killed["reason"] == "it does not answer"
+    await run.event("keeper.ready")
+    await run.event("lease.beat", renewed=1)
+    arrival.let_go()
+    assert (await client.wait(task.id)).attempt == 1
+    assert run.count("lease.lost") == 0
     assert await run.stop() == 0
 
 

@@ -194,6 +194,21 @@ def test_a_callback_that_raises_is_reported_and_the_others_run(reactor, clock, f
     assert [type(fault) for fault in faults] == [ZeroDivisionError]
 
 
+def test_a_callback_that_fails_again_and_again_does_not_spin_the_loop(reactor, clock, faults):
+    ours, theirs = socket.socketpair()
+    reactor.watch(ours, lambda _events: 1 / 0)
+    theirs.send(b"x")
+    for _ in range(10):
+        reactor.turn()
+    assert "not listened to any more" in str(faults[-1])
+    heard = len(faults)
+    reactor.call_at(clock.now, lambda: None)
+    reactor.turn()
+    assert len(faults) == heard
+    ours.close()
+    theirs.close()
+
+
 def test_a_descriptor_that_was_let_go_in_this_turn_is_not_heard_any_more(reactor):
     pairs = [socket.socketpair() for _ in range(2)]
     seen = []

@@ -17,6 +17,7 @@ from cairnq_supervisor.pure.messages import (
     DutyDone,
     Listening,
     Message,
+    Ping,
     Pong,
     Queued,
     Sampled,
@@ -30,6 +31,9 @@ from cairnq_supervisor.system.processes import Ending
 
 _RESPAWN_PART = 1 / 6
 """The longest pause between two keepers, as a part of the shortest lease."""
+
+_ANSWER_WITHIN = 1.0
+"""Seconds that a keeper has at least to answer, however short the leases are: a busy host is slow."""
 
 
 class Listener(Protocol):
@@ -68,6 +72,8 @@ class KeeperSeat(Seat):
         self.answered_at = 0.0
         """When it last answered a `Ping`."""
 
+        self._asked_at: float | None = None
+
         self._listener = listener
         self._lent: dict[str, Incarnation] = {}
 
@@ -81,6 +87,7 @@ class KeeperSeat(Seat):
 
     def forked(self) -> None:
         """Said before it listens: it finds all this in its channel when it boots."""
+        self._asked_at = None
         for incarnation in self._lent.values():
             self.say(*incarnation.lend())
         for duty in self.duties.values():
@@ -94,6 +101,18 @@ class KeeperSeat(Seat):
     def settle(self, ending: Ending | None) -> None:  # noqa: ARG002 - however it ended
         """It held nothing but what the books say."""
         self.listening = False
+
+    def check(self, *, interval: float) -> None:
+        """At each beat: one that does not turn renews nothing, and its successor still has time to."""
+        now = self.house.clock()
+        if self.state is not SeatState.READY:
+            return
+        if self._asked_at is not None and self.answered_at < self._asked_at:
+            if now - self._asked_at >= max(interval, _ANSWER_WITHIN):
+                self.kill("it does not answer")
+            return
+        self._asked_at = now
+        self.say(Ping())
 
     def lend(self, incarnation: Incarnation) -> None:
         self._lent[incarnation.worker_id] = incarnation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import selectors
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
@@ -13,6 +14,9 @@ from cairnq.pure.clock import Clock
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
+
+_MOST_FAULTS = 10
+"""In a row, of one descriptor's callback."""
 
 OnFault = Callable[[BaseException], None]
 
@@ -44,6 +48,7 @@ class Reactor:
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._stopped = False
+        self._faults: Counter[int] = Counter()
 
     def fileno(self) -> int:
         """The selector's own descriptor."""
@@ -58,6 +63,7 @@ class Reactor:
 
     def forget(self, fd: int | HasFileno) -> None:
         """Call it before the descriptor is closed."""
+        self._faults.pop(fd if isinstance(fd, int) else fd.fileno(), None)
         try:
             self._selector.unregister(fd)
         except KeyError:
@@ -85,7 +91,7 @@ class Reactor:
         for key, events in ready:
             # A callback before this one may have let go of the descriptor.
             if self._selector.get_map().get(key.fd) is key:
-                self._dispatch(partial(key.data, events))
+                self._serve(key.fd, partial(key.data, events))
         now = self._clock()
         while self._heap and self._heap[0][0] <= now:
             action = heapq.heappop(self._heap)[2].action
@@ -101,8 +107,21 @@ class Reactor:
             heapq.heappop(self._heap)
         return max(0.0, self._heap[0][0] - self._clock()) if self._heap else None
 
-    def _dispatch(self, action: Callable[[], None]) -> None:
+    def _serve(self, fd: int, action: Callable[[], None]) -> None:
+        """A descriptor whose callback fails again and again would keep the loop from sleeping: it is let go."""
+        if self._dispatch(action):
+            self._faults.pop(fd, None)
+            return
+        self._faults[fd] += 1
+        if self._faults[fd] >= _MOST_FAULTS:
+            self.forget(fd)
+            self._on_fault(RuntimeError(f"descriptor {fd} is not listened to any more"))
+
+    def _dispatch(self, action: Callable[[], None]) -> bool:
+        """Whether it went well."""
         try:
             action()
         except Exception as error:  # noqa: BLE001 - the border of the loop: one callback does not end the others
             self._on_fault(error)
+            return False
+        return True

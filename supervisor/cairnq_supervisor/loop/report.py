@@ -12,7 +12,7 @@ from cairnq_supervisor.loop.keeper_seat import KeeperSeat
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.lifecycle import FleetState, SeatState
-from cairnq_supervisor.pure.rendering import Occurrence, as_text
+from cairnq_supervisor.pure.rendering import Occurrence, as_line
 from cairnq_supervisor.pure.settings import QueueSettings
 from cairnq_supervisor.system.processes import resident_bytes
 
@@ -36,8 +36,8 @@ def report(
             "generation": fleet.roster.generation,
             "protocol_version": house.installation.protocol_version,
             "schema": house.installation.schema,
-            "database": dsn.without_password(house.settings.database),
-            "last_event": None if latest is None else as_text(latest),
+            "database": dsn.shown(house.settings.database),
+            "last_event": None if latest is None else as_line(latest),
         },
         "keeper": _keeper(fleet.keeper, now),
         "queues": [_queue(queue, fleet, workers) for queue in fleet.roster.queues],
