@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from cairnq.store.postgres import PostgresStore
 from tests.support.cluster import Cluster
@@ -59,6 +60,24 @@ cross join (
     from generate_series(1, %(count)s::integer) n
 ) made
 """
+
+
+_OTHER_SDKS_INDEXES = """
+create index old_claim_idx on cairnq_tasks (queue, status, priority desc, created_at_ms);
+create index old_claim_name_idx on cairnq_tasks (queue, status, name, priority desc, created_at_ms);
+create index new_claim_idx on cairnq_tasks (queue, status, priority desc, run_at_ms, id);
+create index new_claim_name_idx on cairnq_tasks (queue, status, name, priority desc, run_at_ms, id);
+create index completed_idx on cairnq_tasks (completed_at_ms);
+create index correlation_idx on cairnq_tasks (correlation_id);
+create index lease_idx on cairnq_tasks (lease_until_ms) where status = 'running' and lease_until_ms is not null;
+create index name_idx on cairnq_tasks (name);
+create index queue_completed_idx on cairnq_tasks (queue, completed_at_ms)
+    where status in ('succeeded', 'failed', 'canceled');
+create index root_idx on cairnq_tasks (root_id);
+create index status_completed_idx on cairnq_tasks (status, completed_at_ms);
+create index status_idx on cairnq_tasks (status);
+"""
+"""Those of releases 0.10.0 and 0.15.1 together."""
 
 
 def task_ids(block: int, count: int) -> list[str]:
@@ -134,6 +153,14 @@ def build(server: Cluster) -> Backlog:
     with server.connect(fresh) as connection:
         connection.execute("vacuum (analyze) cairnq_tasks, cairnq_task_keys")
     return Backlog(server.dsn(fresh), server.dsn(idle), server.dsn(none))
+
+
+def join(server: Cluster, dsn: str) -> str:
+    """The DSN of a copy with other SDKs' indexes beside ours, as on a database that one of them made."""
+    name = server.create_database(template=str(conninfo_to_dict(dsn)["dbname"]))
+    with server.connect(name) as connection:
+        connection.execute(_OTHER_SDKS_INDEXES)
+    return server.dsn(name)
 
 
 async def _install(dsn: str) -> None:

@@ -43,6 +43,12 @@ def backlog(server: Cluster) -> Backlog:
     return backlogs.build(server)
 
 
+@pytest.fixture(scope="session")
+def joined(server: Cluster, backlog: Backlog) -> str:
+    """A database with the same tasks, and statistics of an idle hour, that another SDK had made: it has more indexes."""
+    return backlogs.join(server, backlog.idle)
+
+
 @pytest.fixture(params=["fresh", "idle", "none"])
 def statistics(request: pytest.FixtureRequest) -> str:
     """What the planner knows: the table as it is, as it was while nothing was running, or nothing at all."""

@@ -6,27 +6,17 @@ statement that may use it turns to it at its sixth execution and reads every run
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
-from tests.sql.backlog import BUSY, Backlog, running
+from tests.sql.backlog import BUSY, running
 from tests.sql.plans import Plan, Prepared, connect
 
 BY_ID = {"cairnq_tasks_pkey", "cairnq_lean_keys_task_idx"}
 COUNT = 100
 PAGES_PER_ROW = 30
 """Two descents by id, the row, its new version, and an entry in each index: measured 15 to 21."""
-
-OTHER_SDK_INDEXES = """
-create index their_claim_idx on cairnq_tasks (queue, status, priority desc, run_at_ms, id);
-create index their_lease_idx on cairnq_tasks (lease_until_ms) where status = 'running' and lease_until_ms is not null;
-create index their_status_idx on cairnq_tasks (status);
-create index their_status_completed_idx on cairnq_tasks (status, completed_at_ms);
-"""
-"""The kinds of index that databases made by other SDKs of the protocol carry beside ours."""
 
 
 def settling(count: int, **more: Any) -> dict[str, Any]:
@@ -51,16 +41,6 @@ WRITES = [
     pytest.param("beat", beating(500), id="beat", marks=pytest.mark.statement("beat")),
     pytest.param("progress", PROGRESS, id="progress", marks=pytest.mark.statement("progress")),
 ]
-
-
-@pytest.fixture(scope="module")
-def joined(backlog: Backlog, server: Any) -> Iterator[str]:
-    """The database whose statistics are of an idle hour, with other SDKs' indexes beside ours."""
-    name = server.create_database(template=conninfo_to_dict(backlog.idle)["dbname"])
-    with server.connect(name) as connection:
-        connection.execute(OTHER_SDK_INDEXES)
-    yield server.dsn(name)
-    server.drop_database(name)
 
 
 def assert_found_by_id(plan: Plan, rows: int) -> None:

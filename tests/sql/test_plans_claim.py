@@ -150,6 +150,20 @@ def test_claims_keep_their_plan_over_eight_executions_on_one_connection(backlog,
 
 
 @pytest.mark.statement("claim", "claim_named")
+@pytest.mark.parametrize("names", [None, [MINE, YOURS, FOREIGN], [MINE]], ids=["any", "all names", "one name"])
+def test_claim_costs_the_same_beside_other_sdks_indexes(joined, planning, names):
+    """The walk may take theirs where it is as good: the same order, the same few rows."""
+    with connect(joined, planning) as connection:
+        prepared = {"claim": Prepared(connection, "claim"), "claim_named": Prepared(connection, "claim_named")}
+        claim = prepared["claim" if names is None else "claim_named"]
+        small, large = claim.explain(**asked(SMALL, names)), claim.explain(**asked(SHARED, names))
+    assert small.rows == large.rows == LIMIT
+    assert large.scanned_whole() == []
+    assert large.thrown_away() == 0, large
+    assert large.buffers <= 1.2 * small.buffers, large
+
+
+@pytest.mark.statement("claim", "claim_named")
 def test_claim_passes_the_entries_of_what_was_claimed_since_the_last_vacuum_once(backlog, planning):
     """Thousands of claims leave dead entries at the head of the index; a further claim reads them once at most."""
     for statement, names in (("claim", None), ("claim_named", [MINE, YOURS])):
