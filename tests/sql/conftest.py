@@ -45,7 +45,7 @@ def backlog(server: Cluster) -> Backlog:
 
 @pytest.fixture(scope="session")
 def joined(server: Cluster, backlog: Backlog) -> str:
-    """A database with the same tasks, and statistics of an idle hour, that another SDK had made: it has more indexes."""
+    """A database with the same tasks and statistics of an idle hour, but made by another SDK: it has more indexes."""
     return backlogs.join(server, backlog.idle)
 
 
