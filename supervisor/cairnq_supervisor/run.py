@@ -75,8 +75,7 @@ def _serve(configuration: Configuration, journal: Journal, reread: Callable[[], 
     settings = configuration.settings
     setproctitle.setproctitle("cairnq: supervisor")
     _announce(settings, journal)
-    manager = Notifier(os.environ)
-    outside = Outside(_control_socket(configuration, journal), _http_socket(configuration), manager)
+    http = _http_socket(configuration)
     loaded_before = frozenset(sys.modules)
     registry = _preloaded(configuration, journal)
     own_modules = application_modules(loaded_before)
@@ -86,6 +85,8 @@ def _serve(configuration: Configuration, journal: Journal, reread: Callable[[], 
     gc.collect()
     gc.freeze()
     signals.block()
+    # Last, for what it leaves in a folder is taken away by a supervisor that ends, and not by a start that is refused.
+    outside = Outside(_control_socket(configuration, journal), http, Notifier(os.environ))
     renewal = Renewal(reread, lambda channel: run_scout(reread, own_modules, channel), own_modules)
     return Supervisor(settings, installation, registry, journal, outside, renewal).run()
 

@@ -319,3 +319,9 @@ async def test_a_range_grows_while_everybody_is_busy_and_work_waits(runs, client
     for _ in range(3):
         (await gate.arrival()).let_go()
     assert await run.stop() == 0
+
+
+async def test_a_refused_start_leaves_nothing_behind(runs, tmp_path):
+    run = await runs.start('app = "broken:registry"\n')
+    assert await run.exit_code() == 78
+    assert not list(tmp_path.glob("*.sock*"))
