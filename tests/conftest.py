@@ -98,7 +98,8 @@ def _parametrize_newest_and_sqlite(metafunc: pytest.Metafunc) -> None:
 
 def _runs_on_sqlite(test: pytest.Item) -> bool:
     inside = test.path.relative_to(TESTS).parts
-    return inside[0] in ON_SQLITE_TOO and "postgres" not in inside and test.get_closest_marker("postgres") is None
+    asked = inside[0] in ON_SQLITE_TOO or test.get_closest_marker("sqlite") is not None
+    return asked and "postgres" not in inside and test.get_closest_marker("postgres") is None
 
 
 @pytest.hookimpl(wrapper=True)

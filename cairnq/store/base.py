@@ -242,6 +242,10 @@ class TaskStore(Protocol):
         """Whether this holder has, for `lease_ms` from now, a duty that one has for all hosts."""
         ...
 
+    async def vacuum_if_due(self) -> bool:
+        """Remove dead rows where they pile up; waits for nobody. Returns whether it did."""
+        ...
+
     # --- wake-ups ----------------------------------------------------------------------------------
 
     async def listen(

@@ -70,6 +70,10 @@ class SqliteStore(Submitting, Claiming, Settling, Changing, Reading, Upkeep):
         """Close what this process opened."""
         await self._executor.close()
 
+    async def vacuum_if_due(self) -> bool:
+        """Never: SQLite leaves no dead rows, and new ones take the space of deleted ones."""
+        return False
+
     def sibling(self) -> SqliteStore:
         """A store of the same file with threads of its own."""
         return SqliteStore(

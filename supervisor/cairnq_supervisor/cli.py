@@ -21,7 +21,7 @@ _RUN_HELP = """\
 Check the database once, fork the keeper and the configured workers, and look after them until SIGTERM.
 
 The database comes from --database, CAIRNQ_DSN, dsn_file, the systemd credential "dsn", the configuration's `database`,
-or DATABASE_URL, whichever is found first.
+or DATABASE_URL, whichever is found first; else it is the SQLite file cairnq.db beside the configuration.
 """
 
 _RUN_EXAMPLE = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from cairnq_supervisor.system.environment import forget
 PREFIX = "CAIRNQ_"
 DSN_VARIABLE = "CAIRNQ_DSN"
 CONFIG_NAME = "cairnq.toml"
+DEFAULT_DATABASE = "sqlite:///cairnq.db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ def load(flags: Flags, environment: Mapping[str, str], *, needs_app: bool = True
     layers = [Layer(origin, values), *_environment(environment), _flags(flags)]
     database = _database(flags, environment, values, folder, origin, faults)
     settings, more = combine(layers, flags.queues, database=database, cores=granted_cores(), needs_app=needs_app)
+    if settings is not None:
+        faults += _combination_faults(settings, origin)
     if settings is None or faults:
         raise ConfigurationError([*faults, *more])
     return Configuration(settings, folder, origin, configuration_path(flags.config))
@@ -117,20 +121,29 @@ def _database(
     origin: str,
     faults: list[Fault],
 ) -> str:
-    """The connection string, from the first place that has one. Empty, with a fault, when none can be used."""
+    """The connection string, from the first place that has one; a file's path is made absolute. Empty: a fault."""
     where, found = _first_dsn(flags, environment, values, folder, origin, faults)
     if found is None:
-        if not faults:
-            problem = f"is missing; set {DSN_VARIABLE}=postgresql://... or database = ..."
-            faults.append(Fault(origin, "database", problem))
         return ""
     if where == "--database" and dsn.has_password(found):
         problem = f"carries a password, which every user of this host can read in `ps`; set {DSN_VARIABLE} instead"
         faults.append(Fault("command line", "--database", problem))
-    if dsn.is_sqlite(found):
-        problem = "names SQLite, which this version cannot run on yet; use postgresql://..."
-        faults.append(Fault(where, "database", problem))
-    return found
+    try:
+        path = dsn.file_of(found)
+    except ValueError as error:
+        faults.append(Fault(where, "database", f"names no file; it must be {error}"))
+        return ""
+    return found if path is None else dsn.of_file(os.path.normpath(folder / path))
+
+
+def _combination_faults(settings: Settings, origin: str) -> list[Fault]:
+    path = dsn.file_of(settings.database)
+    given = {"schema": settings.schema, "listen_database": settings.listen_database}
+    return [
+        Fault(origin, key, f"is for PostgreSQL alone, and the database is the SQLite file {path}: set {DSN_VARIABLE}")
+        for key, value in given.items()
+        if path is not None and value is not None
+    ]
 
 
 def _first_dsn(
@@ -155,7 +168,9 @@ def _first_dsn(
         return PREFIX + "DATABASE", environment[PREFIX + "DATABASE"]
     if isinstance(values.get("database"), str):
         return origin, values["database"]
-    return "DATABASE_URL", environment.get("DATABASE_URL") or None
+    if environment.get("DATABASE_URL"):
+        return "DATABASE_URL", environment["DATABASE_URL"]
+    return "default", DEFAULT_DATABASE
 
 
 def _content(path: Path, key: str, faults: list[Fault]) -> str | None:

@@ -155,7 +155,11 @@ def _preloaded(configuration: Configuration, journal: Journal) -> Registry | Non
 def _checked(settings: Settings, journal: Journal) -> Installation:
     try:
         installation = preflight(settings, journal.emit)
-    except (DatabaseUnavailable, DatabaseReadOnly) as error:
+    except DatabaseReadOnly as error:
+        # A standby may be promoted; a file stays as its owner left it.
+        code = Exit.CONFIG if dsn.is_sqlite(settings.database) else Exit.TEMPFAIL
+        raise Refused(code, f"the database cannot be used now: {error}") from error
+    except DatabaseUnavailable as error:
         raise Refused(Exit.TEMPFAIL, f"the database cannot be used now: {error}") from error
     except (SchemaMismatch, ProtocolVersionMismatch) as error:
         raise Refused(Exit.PROTOCOL, str(error)) from error
@@ -173,7 +177,7 @@ def _announce(settings: Settings, journal: Journal) -> None:
         app=settings.app,
         queues=queues,
         workers=sum(queue.processes for queue in settings.queues),
-        database=dsn.without_password(settings.database),
+        database=dsn.shown(settings.database),
     )
 
 

@@ -12,10 +12,11 @@ import pytest
 from tests.support.cluster import at_port, name_of
 
 
-def test_without_any_database_the_message_names_the_variable(bare):
+def test_without_any_database_the_message_names_the_variable_and_no_file_is_made(bare, nowhere):
     said = bare("list")
     assert said.code == 78
-    assert "CAIRNQ_DSN" in said.err
+    assert f"there is no database {nowhere}/cairnq.db; set CAIRNQ_DSN" in said.err
+    assert list(nowhere.iterdir()) == []
 
 
 @pytest.mark.parametrize("place", ["file", "dsn_file", "credential", "DATABASE_URL", "flag"])

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cairnq_supervisor.pure.dsn import of_file
+from tests.support.routes import is_file
+
 APP = Path(__file__).parent / "app"
 PATIENCE = 30.0
 """Seconds that a test waits for an event before it shows what it heard instead."""
@@ -134,7 +137,7 @@ class Runs:
 
     def __init__(self, folder: Path, dsn: str) -> None:
         self._folder = folder
-        self._dsn = dsn
+        self._dsn = of_file(dsn) if is_file(dsn) else dsn
         self._number = itertools.count()
         self._runs: list[tuple[Run, asyncio.Task[None]]] = []
 

@@ -67,7 +67,9 @@ async def test_children_import_the_application_themselves_without_preload(runs, 
 @pytest.mark.parametrize(
     ("dsn", "says"),
     [
-        ("sqlite:///cairnq.db", "names SQLite, which this version cannot run on yet"),
+        ("sqlite://cairnq.db", 'names no file; it must be "sqlite:///cairnq.db"'),
+        ("sqlite:///:memory:", "must be a file, which all processes can open"),
+        ("sqlite:////", "names no file"),
         ("nonsense", "database cannot be used as configured"),
     ],
 )
@@ -77,10 +79,12 @@ async def test_a_database_that_cannot_be_configured_is_exit_78(runs, dsn, says):
     assert says in stderr(run)
 
 
-async def test_no_database_is_exit_78_and_names_the_variable(runs):
-    run = await runs.start(CONFIG, environment={"CAIRNQ_DSN": "", "DATABASE_URL": ""})
+@pytest.mark.parametrize("key", ["schema", "listen_database"])
+async def test_what_is_postgresqls_alone_is_refused_where_no_database_is_named(runs, key):
+    run = await runs.start(CONFIG + f'{key} = "postgresql://h/d"\n', environment={"CAIRNQ_DSN": "", "DATABASE_URL": ""})
     assert await run.exit_code() == 78
-    assert "set CAIRNQ_DSN=postgresql://..." in stderr(run)
+    assert f"{key} is for PostgreSQL alone" in stderr(run)
+    assert "cairnq.db: set CAIRNQ_DSN" in stderr(run)
 
 
 async def test_a_password_on_the_command_line_is_refused_and_not_repeated(runs):

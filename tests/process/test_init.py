@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cairnq_supervisor.pure import starter
 
 
+@pytest.mark.sqlite
 async def test_the_starter_application_runs(runs, client, tmp_path):
     (tmp_path / "tasks.py").write_text(starter.APPLICATION)
     (tmp_path / "cairnq.toml").write_text(starter.CONFIGURATION)

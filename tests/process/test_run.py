@@ -8,7 +8,11 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.process.support import children, descriptors
+
+pytestmark = pytest.mark.sqlite
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "files"
@@ -24,6 +28,7 @@ concurrency = 4
 """
 
 
+@pytest.mark.postgres
 async def test_the_example_inspects_this_repository_and_drains_with_exit_0(runs, client, database):
     run = await runs.start(EXAMPLE / "cairnq.toml")
     await run.ready()

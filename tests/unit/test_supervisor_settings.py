@@ -197,6 +197,30 @@ def test_no_password_is_no_password(text):
     assert dsn.without_password(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("sqlite:///cairnq.db", "cairnq.db"),
+        ("sqlite:///data/a b%20c?.db", "data/a b%20c?.db"),
+        ("sqlite:////var/lib/cairnq.db", "/var/lib/cairnq.db"),
+        ("postgresql://h/d", None),
+        ("host=h dbname=d", None),
+    ],
+)
+def test_a_file_is_named_by_what_follows_three_slashes(text, path):
+    assert dsn.file_of(text) == path
+    assert dsn.shown(text) == (path or text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sqlite:", "sqlite://", "sqlite:///", "sqlite:a.db", "sqlite://host/a.db", "sqlite:///a/", "sqlite:///:memory:"],
+)
+def test_what_names_no_file_says_what_would(text):
+    with pytest.raises(ValueError, match="sqlite:///cairnq.db"):
+        dsn.file_of(text)
+
+
 def test_the_example_file_is_valid_and_shows_every_key():
     text = (Path(__file__).parents[2] / "cairnq.example.toml").read_text()
     everything = re.sub(r"(?m)^# (?=[a-z_]+ = |\[)", "", text)

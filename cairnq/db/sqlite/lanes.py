@@ -57,6 +57,7 @@ class Lane(ABC, Generic[Item]):
         farewell = Reply.here()
         self._queue.put(farewell)
         await farewell.future
+        thread.join()  # it is at its last instruction; a fork must not find it there
 
     # --- fork -------------------------------------------------------------------------------------
 

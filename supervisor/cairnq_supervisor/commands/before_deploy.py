@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from cairnq.pure.errors import CairnQError, MigrationsPending
 from cairnq_supervisor.commands.answer import Answer
-from cairnq_supervisor.commands.reporting import configuration_faults, report
+from cairnq_supervisor.commands.reporting import configuration_faults, reached_file, report
 from cairnq_supervisor.commands.serving import configured, exit_code, make_store
 from cairnq_supervisor.config import Configuration
+from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.findings import Finding, fault, ok, skipped
 from cairnq_supervisor.pure.judging import connection_budget
@@ -22,6 +23,7 @@ from cairnq_supervisor.roles.application import (
     put_first_on_path,
     registry_for,
 )
+from cairnq_supervisor.roles.file_survey import survey_file
 from cairnq_supervisor.roles.survey import Survey, survey
 
 
@@ -53,7 +55,10 @@ def _application(configuration: Configuration) -> Iterator[Finding]:
 
 
 async def _database(settings: Settings) -> list[Finding]:
+    path = dsn.file_of(settings.database)
     try:
+        if path is not None:
+            return [reached_file(await survey_file(path)), await _schema(settings)]
         found = await survey(settings)
     except CairnQError as error:
         return [fault("database", str(error), code=exit_code(error))]

@@ -11,12 +11,13 @@ from importlib import metadata
 
 from cairnq.pure.errors import CairnQError
 from cairnq_supervisor.commands.answer import Answer
-from cairnq_supervisor.commands.reporting import configuration_faults, report
+from cairnq_supervisor.commands.reporting import configuration_faults, reached_file, report
 from cairnq_supervisor.commands.serving import configured, exit_code, make_store
-from cairnq_supervisor.pure import judging, quantities
+from cairnq_supervisor.pure import dsn, judging, quantities
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.findings import Finding, fault, ok, skipped, warning
 from cairnq_supervisor.pure.settings import ConfigurationError, Settings
+from cairnq_supervisor.roles.file_survey import FileSurvey, survey_file
 from cairnq_supervisor.roles.survey import Survey, survey
 from cairnq_supervisor.system import limits
 
@@ -74,7 +75,10 @@ def _stop_timeouts(settings: Settings) -> Iterator[Finding]:
 
 
 async def _database(settings: Settings) -> list[Finding]:
+    path = dsn.file_of(settings.database)
     try:
+        if path is not None:
+            return await _file(settings, await survey_file(path))
         found = await survey(settings)
         host_ms = time.time() * 1000
         return [
@@ -86,6 +90,16 @@ async def _database(settings: Settings) -> list[Finding]:
         ]
     except CairnQError as error:
         return [fault("database", str(error), code=exit_code(error))]
+
+
+async def _file(settings: Settings, found: FileSurvey) -> list[Finding]:
+    findings = [reached_file(found)]
+    if not found.ledger:
+        says = f"no cairnq in {found.path}"
+        return [*findings, fault("tables", says, "start cairnq run, or run cairnq migrate", code=Exit.PROTOCOL)]
+    if found.unknown:
+        findings.append(warning("migrations", f"unknown here: {', '.join(found.unknown)}", _SAFE_STALENESS))
+    return [*findings, await _notifications(settings, "the watch on the file")]
 
 
 def _pooler(settings: Settings, found: Survey) -> Iterator[Finding]:
@@ -119,7 +133,7 @@ def _tables(settings: Settings, found: Survey) -> Iterator[Finding]:
     )
 
 
-async def _notifications(settings: Settings) -> Finding:
+async def _notifications(settings: Settings, means: str = "LISTEN") -> Finding:
     """The keeper's own subscription and self-test, once from end to end."""
     store, delivers = make_store(settings, migrate=False), asyncio.Event()
     try:
@@ -136,6 +150,8 @@ async def _notifications(settings: Settings) -> Finding:
     finally:
         await store.close()
     if delivers.is_set():
-        return ok("notifications", f"LISTEN delivers (connect and self-test in {took_ms:.0f} ms)")
+        return ok("notifications", f"{means} delivers (connect and self-test in {took_ms:.0f} ms)")
+    if dsn.is_sqlite(settings.database):
+        return fault("notifications", f"{means} saw nothing", "workers poll meanwhile; see whether it can be read")
     advice = "workers poll meanwhile; give listen_database a direct URL, past any transaction pooler"
-    return fault("notifications", f"LISTEN delivered nothing within {_LISTEN_PATIENCE_S:g} s", advice)
+    return fault("notifications", f"{means} delivered nothing within {_LISTEN_PATIENCE_S:g} s", advice)

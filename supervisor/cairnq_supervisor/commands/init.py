@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,4 +46,8 @@ def _write(folder: Path) -> Answer:
     except OSError as error:
         raise Refusal(Exit.FAILED, f"cannot write {error.filename}: {error.strerror}") from error
     written = [str(path) for path in files]
-    return Answer({"written": written}, [*written, "now: export CAIRNQ_DSN=postgresql://..., and cairnq run"])
+    return Answer({"written": written}, [*written, f"now: {_enter(folder)}cairnq run"])
+
+
+def _enter(folder: Path) -> str:
+    return "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "

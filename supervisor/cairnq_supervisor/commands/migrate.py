@@ -9,6 +9,7 @@ from cairnq_supervisor.commands.shape import Commands, command, database_options
 
 if TYPE_CHECKING:
     from cairnq_supervisor.commands.answer import Answer
+    from cairnq_supervisor.pure.settings import Settings
 
 
 def add(commands: Commands) -> None:
@@ -33,17 +34,15 @@ def _act(options: argparse.Namespace) -> int:
 async def _migrate(options: argparse.Namespace) -> Answer:
     from cairnq_supervisor.commands.answer import Answer
     from cairnq_supervisor.commands.serving import configured, make_store
-    from cairnq_supervisor.roles.survey import survey
 
     settings = configured(options).settings
-    before = await survey(settings)
+    before = await _applied(settings)
     store = make_store(settings, migrate=True)
     try:
         installation = await store.connect()
     finally:
         await store.close()
-    after = await survey(settings)
-    applied = [name for name in after.ours if name not in before.ours]
+    applied = [name for name in await _applied(settings) if name not in before]
     data = {
         "schema": installation.schema,
         "protocol_version": installation.protocol_version,
@@ -51,3 +50,13 @@ async def _migrate(options: argparse.Namespace) -> Answer:
     }
     what = f"applied {', '.join(applied)}" if applied else "nothing to do"
     return Answer(data, [f"schema {installation.schema} speaks protocol {installation.protocol_version}: {what}"])
+
+
+async def _applied(settings: Settings) -> tuple[str, ...]:
+    """Our migrations that the database has."""
+    from cairnq_supervisor.pure import dsn
+    from cairnq_supervisor.roles.file_survey import survey_file
+    from cairnq_supervisor.roles.survey import survey
+
+    path = dsn.file_of(settings.database)
+    return (await survey(settings)).ours if path is None else (await survey_file(path)).ours

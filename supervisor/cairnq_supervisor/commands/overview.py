@@ -27,7 +27,7 @@ def overview(report: Report, before: Report | None, elapsed: float) -> list[Bloc
     supervisor, keeper = report["supervisor"], report["keeper"]
     head = [
         ("supervisor", f"{supervisor['state']}, pid {supervisor['pid']}, since {supervisor['started_at']}"),
-        ("database", f"{supervisor['database']} (schema {supervisor['schema']})"),
+        ("database", _database(supervisor)),
         ("keeper", _keeper(keeper)),
     ]
     if supervisor.get("last_event"):
@@ -36,6 +36,12 @@ def overview(report: Report, before: Report | None, elapsed: float) -> list[Bloc
     queues = [_queue(queue, report["workers"], rates.get(queue["name"])) for queue in report["queues"]]
     workers = [_worker(worker) for worker in report["workers"]]
     return [Record(head), "", Table(_QUEUES, queues), "", Table(_WORKERS, workers)]
+
+
+def _database(supervisor: Report) -> str:
+    """A file has no schemas."""
+    named: str = supervisor["database"]
+    return named if named.startswith("/") else f"{named} (schema {supervisor['schema']})"
 
 
 def _keeper(keeper: Report) -> str:

@@ -10,6 +10,7 @@ from cairnq_supervisor.pure import findings
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.findings import Finding, Verdict
 from cairnq_supervisor.pure.settings import ConfigurationError
+from cairnq_supervisor.roles.file_survey import FileSurvey
 
 
 def report(found: Sequence[Finding]) -> Answer:
@@ -22,3 +23,9 @@ def report(found: Sequence[Finding]) -> Answer:
 
 def configuration_faults(error: ConfigurationError) -> list[Finding]:
     return [findings.fault("configuration", str(each), code=Exit.CONFIG) for each in error.faults]
+
+
+def reached_file(found: FileSurvey) -> Finding:
+    size = "not there yet" if found.size is None else f"{found.size / (1 << 20):.1f} MiB"
+    place = f" on {found.filesystem}" if found.filesystem else ""
+    return findings.ok("database", f"{found.path} ({size}){place}, SQLite {found.version}")

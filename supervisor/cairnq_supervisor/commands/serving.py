@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from cairnq.client import CairnQ
 from cairnq.pure.errors import (
@@ -24,12 +25,14 @@ from cairnq.pure.errors import (
     SerializationError,
     TaskTimeout,
 )
-from cairnq.store.postgres import PostgresStore
+from cairnq.store.base import TaskStore
 from cairnq_supervisor.commands.answer import Answer, Refusal, complain, say
 from cairnq_supervisor.config import Configuration, Flags, describe, forget_secrets, load
+from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.printable import printable_lines
 from cairnq_supervisor.pure.settings import ConfigurationError, Settings
+from cairnq_supervisor.roles.stores import open_store
 
 Work = Callable[[CairnQ], Awaitable[Answer]]
 
@@ -60,6 +63,7 @@ def with_client(options: argparse.Namespace, work: Work) -> int:
 
     async def connected() -> Answer:
         settings = configured(options).settings
+        _check_file(settings)
         async with CairnQ(make_store(settings, migrate=False)) as client:
             return await work(client)
 
@@ -100,13 +104,14 @@ def configured(options: argparse.Namespace, *, needs_app: bool = False) -> Confi
     return configuration
 
 
-def make_store(settings: Settings, *, migrate: bool) -> PostgresStore:
+def _check_file(settings: Settings) -> None:
+    """Most often nobody has said which database is meant, and the default is not there."""
+    path = dsn.file_of(settings.database)
+    if path is not None and not Path(path).exists():
+        advice = "set CAIRNQ_DSN, name a configuration with -c, or start `cairnq run`, which makes it"
+        raise Refusal(Exit.CONFIG, f"there is no database {path}; {advice}")
+
+
+def make_store(settings: Settings, *, migrate: bool) -> TaskStore:
     """For a short life: one connection, and a second one only where work goes on beside it."""
-    return PostgresStore(
-        settings.database,
-        schema=settings.schema,
-        min_size=0,
-        max_size=2,
-        listen_database=settings.listen_database,
-        migrate=migrate,
-    )
+    return open_store(settings, connections=(0, 2), migrate=migrate)

@@ -5,11 +5,37 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+_FILE = "sqlite:///"
+_FILE_EXAMPLE = '"sqlite:///cairnq.db" (beside the configuration) or "sqlite:////var/lib/shop/cairnq.db"'
 _PAIR = re.compile(r"(?i)\bpassword\s*=\s*('(?:[^'\\]|\\.)*'|\S+)")
 
 
 def is_sqlite(dsn: str) -> bool:
     return dsn.startswith("sqlite:")
+
+
+def file_of(dsn: str) -> str | None:
+    """The path of the SQLite file, relative after three slashes and absolute after four; None: another database.
+
+    Raises `ValueError` whose text says what would be right.
+    """
+    if not is_sqlite(dsn):
+        return None
+    path = dsn.removeprefix(_FILE)
+    if path == dsn or not path or path.endswith("/"):
+        raise ValueError(_FILE_EXAMPLE)
+    if path.startswith((":memory:", "file:")):
+        raise ValueError(f"a file, which all processes can open: {_FILE_EXAMPLE}")
+    return path
+
+
+def of_file(path: str) -> str:
+    return _FILE + path
+
+
+def shown(dsn: str) -> str:
+    """For events and status: the path of an SQLite file, else the string with no password in it."""
+    return file_of(dsn) or without_password(dsn)
 
 
 def has_password(dsn: str) -> bool:
@@ -21,7 +47,7 @@ def has_password(dsn: str) -> bool:
 
 
 def without_password(dsn: str) -> str:
-    """The same string with no password in it, for events and status."""
+    """The same string with no password in it."""
     if "://" not in dsn:
         return _PAIR.sub("password=***", dsn)
     parts = urlsplit(dsn)

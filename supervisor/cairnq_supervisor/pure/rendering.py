@@ -131,11 +131,15 @@ class _Lenient(dict[str, Any]):
 
 
 def as_text(occurrence: Occurrence) -> str:
-    """For a terminal: time of day in UTC, level, event, sentence or facts; a traceback below. No final newline."""
-    clock = datetime.fromtimestamp(occurrence.at, UTC).strftime("%H:%M:%S.%f")[:-3]
-    line = f"{clock} {occurrence.level:<7} {occurrence.name:<20} {_says(occurrence)}".rstrip()
+    """For a terminal: its line, and a traceback below. No final newline."""
     below = [str(occurrence.fields[name]).rstrip() for name in _BELOW if name in occurrence.fields]
-    return "\n".join([line, *below])
+    return "\n".join([as_line(occurrence), *below])
+
+
+def as_line(occurrence: Occurrence) -> str:
+    """Time of day in UTC, level, event, and its sentence or facts."""
+    clock = datetime.fromtimestamp(occurrence.at, UTC).strftime("%H:%M:%S.%f")[:-3]
+    return f"{clock} {occurrence.level:<7} {occurrence.name:<20} {_says(occurrence)}".rstrip()
 
 
 def as_json(occurrence: Occurrence) -> str:

@@ -7,8 +7,9 @@ CONFIGURATION = """\
 
 app = "tasks:registry"       # module:attribute, a cairnq.Registry; this folder is searched first
 
-# The database. Better in the environment, CAIRNQ_DSN=postgresql://user:secret@host/name, than here.
-# database = "postgresql://localhost/postgres"
+# The database: a file beside this one. Moving to PostgreSQL is this line; with a password in it, better in the
+# environment: CAIRNQ_DSN=postgresql://user:secret@host/name
+database = "sqlite:///cairnq.db"
 
 drain_timeout = "25s"        # from SIGTERM on: what still runs then is given back, attempt not spent
 # http = "127.0.0.1:9464"    # /livez, /readyz, /metrics

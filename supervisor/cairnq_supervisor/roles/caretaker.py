@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from cairnq.pure.errors import CairnQError, PermissionDenied
 from cairnq.pure.models import TaskStatus
-from cairnq.store.postgres import PostgresStore
+from cairnq.store.base import TaskStore
 from cairnq_supervisor.pure.keys import FINISHED
 from cairnq_supervisor.roles.link import Link
 
@@ -34,9 +34,7 @@ _PAUSE = 0.05
 class Caretaker:
     """`retention`: seconds since their end after which finished tasks go, by status; other statuses stay."""
 
-    def __init__(
-        self, make_store: Callable[[], PostgresStore], link: Link, retention: Mapping[TaskStatus, float]
-    ) -> None:
+    def __init__(self, make_store: Callable[[], TaskStore], link: Link, retention: Mapping[TaskStatus, float]) -> None:
         self._make_store = make_store
         self._link = link
         self._retention = retention
@@ -67,7 +65,7 @@ class Caretaker:
         finally:
             await store.close()
 
-    async def _care(self, store: PostgresStore) -> None:
+    async def _care(self, store: TaskStore) -> None:
         if not await self._has_duty(store):
             return
         deleted: dict[str, int] = dict.fromkeys(FINISHED, 0)
@@ -78,7 +76,7 @@ class Caretaker:
         if await store.vacuum_if_due():
             self._link.emit("database.vacuumed")
 
-    async def _sweep(self, store: PostgresStore, status: TaskStatus, age: float) -> int:
+    async def _sweep(self, store: TaskStore, status: TaskStatus, age: float) -> int:
         """Batch by batch; the duty is kept meanwhile, and left at once where it was lost."""
         deleted = 0
         while await self._has_duty(store):
@@ -89,7 +87,7 @@ class Caretaker:
             await asyncio.sleep(_PAUSE)
         return deleted
 
-    async def _has_duty(self, store: PostgresStore) -> bool:
+    async def _has_duty(self, store: TaskStore) -> bool:
         return await store.take_duty(DUTY, self._holder, _DUTY_LEASE_MS)
 
     def _failed(self, error: CairnQError) -> None:

@@ -131,6 +131,8 @@ def _readiness(status: Mapping[str, Any]) -> Response:
 
 
 def _metrics(document: Mapping[str, Any]) -> Response:
-    tallies = {queue: Tally.decoded(names) for queue, names in document["tallies"].items()}
+    tallies: dict[str, Tally] = {}
+    for queue, names in document["tallies"]:
+        tallies.setdefault(queue, Tally()).add(Tally.decoded(names))
     families = metrics.families(document["status"], tallies, Chronicle.decoded(document["chronicle"]))
     return Response(HTTPStatus.OK, exposition.text(families), exposition.CONTENT_TYPE)

@@ -13,8 +13,7 @@ from cairnq.pure.clock import boottime
 from cairnq.pure.models import TaskStatus
 from cairnq.run.leases import LeaseTable
 from cairnq.run.outage import Outage
-from cairnq.store.base import Installation
-from cairnq.store.postgres import PostgresStore
+from cairnq.store.base import Installation, TaskStore
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import Beat, Drain, Lend, Listening, Ping, Pong, Queued, Ready, Settle, TakeBack
 from cairnq_supervisor.pure.settings import Settings
@@ -24,6 +23,7 @@ from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.roles.sampling import sample_for_ever
 from cairnq_supervisor.roles.settling import Duties
+from cairnq_supervisor.roles.stores import open_store
 from cairnq_supervisor.roles.title import keep_title
 from cairnq_supervisor.system import memory
 from cairnq_supervisor.system.channel import Channel, Received
@@ -150,13 +150,6 @@ def _attach(fd: int, capacity: int) -> LeaseTable:
         os.close(fd)
 
 
-def keepers_store(settings: Settings, installation: Installation, *, min_size: int = 1) -> PostgresStore:
+def keepers_store(settings: Settings, installation: Installation, *, min_size: int = 1) -> TaskStore:
     """One connection, the direct one where there is a choice: the keeper must not wait for a pooler's turn."""
-    return PostgresStore(
-        settings.listen_database or settings.database,
-        schema=settings.schema,
-        min_size=min_size,
-        max_size=1,
-        installation=installation,
-        migrate=False,
-    )
+    return open_store(settings, connections=(min_size, 1), installation=installation, direct=True)

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from cairnq.pure.errors import ConnectError
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import Event, Message
 from cairnq_supervisor.pure.rendering import Occurrence, as_text
@@ -118,12 +119,15 @@ async def guarded(noun: str, link: Link, life: Coroutine[Any, Any, int]) -> int:
 
 
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Exceptions as text, with the traceback where there is one; the rest as it is."""
+    """Exceptions as text, with the traceback where there is one; the rest as it is.
+
+    A database that cannot be used is no bug: the name and the sentence of its error say all.
+    """
     plain: dict[str, Any] = {}
     for name, value in fields.items():
         if isinstance(value, BaseException):
             plain[name] = f"{type(value).__name__}: {value}"
-            if value.__traceback__ is not None:
+            if value.__traceback__ is not None and not isinstance(value, ConnectError):
                 plain["traceback"] = "".join(traceback.format_exception(value))
         else:
             plain[name] = value if isinstance(value, str | int | float | bool | None) else _json_like(value)

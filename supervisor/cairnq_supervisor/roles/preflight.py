@@ -8,8 +8,9 @@ from collections.abc import Callable
 from cairnq.pure.clock import Clock, boottime
 from cairnq.pure.errors import DatabaseReadOnly, DatabaseUnavailable
 from cairnq.store.base import Installation
-from cairnq.store.postgres import PostgresStore
+from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.settings import Settings
+from cairnq_supervisor.roles.stores import open_store
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
@@ -29,7 +30,8 @@ async def _until_answered(settings: Settings, emit: Callable[..., object], clock
         try:
             return await _check(settings, patience=max(1.0, deadline - clock()))
         except (DatabaseUnavailable, DatabaseReadOnly) as error:
-            if clock() + pause > deadline:
+            is_final = isinstance(error, DatabaseReadOnly) and dsn.is_sqlite(settings.database)
+            if is_final or clock() + pause > deadline:
                 raise
             if pause == _FIRST_PAUSE:
                 emit("database.awaited", reason=str(error), timeout_s=settings.connect_timeout)
@@ -38,7 +40,7 @@ async def _until_answered(settings: Settings, emit: Callable[..., object], clock
 
 
 async def _check(settings: Settings, *, patience: float) -> Installation:
-    store = PostgresStore(settings.database, schema=settings.schema, max_size=1, migrate=settings.migrate)
+    store = open_store(settings, connections=(1, 1), migrate=settings.migrate)
     try:
         async with asyncio.timeout(patience):
             return await store.connect()

@@ -14,8 +14,7 @@ from cairnq.run.engine import Engine
 from cairnq.run.leases import LeaseTable
 from cairnq.run.options import EngineOptions
 from cairnq.run.registry import Registry
-from cairnq.store.base import Installation
-from cairnq.store.postgres import PostgresStore
+from cairnq.store.base import Installation, TaskStore
 from cairnq_supervisor.pure.evidence import OVERRUN_GRACE
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import (
@@ -40,6 +39,7 @@ from cairnq_supervisor.roles.application import (
     registry_for,
 )
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
+from cairnq_supervisor.roles.stores import open_store
 from cairnq_supervisor.roles.tallying import Tallying
 from cairnq_supervisor.roles.title import keep_title
 from cairnq_supervisor.roles.watched import WatchedTable
@@ -120,7 +120,7 @@ class _Worker:
             link.send(BootFailed(Exit.CONFIG, str(error)))
             await link.flush(GOODBYE)
             return Exit.CONFIG
-        store = make_store(self._plan.settings, self._plan.installation)
+        store = open_store(self._plan.settings, connections=(1, 10), installation=self._plan.installation)
         link.send(Ready())
         try:
             unended = await self._serve(registry_for(registry, self._plan.queue), store, link)
@@ -150,7 +150,7 @@ class _Worker:
             raise ApplicationError("; ".join(str(fault) for fault in faults))
         return registry
 
-    async def _serve(self, registry: Registry, store: PostgresStore, link: Link) -> int:
+    async def _serve(self, registry: Registry, store: TaskStore, link: Link) -> int:
         """Run until told to leave, or orphaned; returns the number of calls that could not be ended."""
         await _first_of(self._admitted.wait(), self._dismissed.wait(), link.orphaned.wait())
         if not self._admitted.is_set():
@@ -248,19 +248,6 @@ class _Worker:
                 engine.wake()
             case LeasesChanged() if engine is not None:
                 engine.leases_changed()
-
-
-def make_store(settings: Settings, installation: Installation, *, max_size: int = 10) -> PostgresStore:
-    """A store of this process's own, made after the fork; what the preflight found is not looked for again."""
-    return PostgresStore(
-        settings.database,
-        schema=settings.schema,
-        min_size=1,
-        max_size=max_size,
-        listen_database=settings.listen_database,
-        installation=installation,
-        migrate=False,
-    )
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
