@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
@@ -39,7 +40,8 @@ class Fleet:
         self.past: Counter[str] = Counter()
         """Totals of the workers that are gone."""
 
-        self._past_tallies: dict[str, Tally] = {}
+        self._past_tallies: dict[str, dict[str, Any]] = {}
+        """By queue, of the workers that are gone, encoded: the gateway does the sums."""
 
     def start(self) -> None:
         """The keeper first, so that it is there before the first lease."""
@@ -74,14 +76,9 @@ class Fleet:
     def workers_gone(self) -> bool:
         return not any(worker.live for worker in self.workers)
 
-    def tallies(self) -> dict[str, Tally]:
-        """What became of tasks, by queue, over all workers that there were."""
-        sums: dict[str, Tally] = {}
-        for queue, past in self._past_tallies.items():
-            sums.setdefault(queue, Tally()).add(past)
-        for seat in self.workers:
-            sums.setdefault(seat.queue.name, Tally()).add(Tally.decoded(seat.tallied))
-        return sums
+    def tallies(self) -> list[tuple[str, dict[str, Any]]]:
+        """Queue and encoded tally, of each worker and of those that are gone: nothing is added up here."""
+        return [*self._past_tallies.items(), *((seat.queue.name, seat.tallied) for seat in self.workers)]
 
     def open_duties(self, now: float) -> list[Duty]:
         """What a drain has to wait for: tables not settled, and the last sweep for what they did not know."""
@@ -103,8 +100,9 @@ class Fleet:
     def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None:
         """One that left in order, or never was let in, left nothing; anything else is the keeper's to settle."""
         self.past.update({name: getattr(incarnation.table, name) for name in TOTALS})
-        self._past_tallies.setdefault(seat.queue.name, Tally()).add(Tally.decoded(seat.tallied))
-        seat.tallied = {}
+        past = Tally.decoded(self._past_tallies.get(seat.queue.name, {}))
+        past.add(Tally.decoded(seat.tallied))
+        self._past_tallies[seat.queue.name], seat.tallied = past.encoded(), {}
         if incarnation.holds_nothing and (seat.left_in_order or not seat.admitted):
             self.keeper.take_back(incarnation)
             return

@@ -139,7 +139,7 @@ class Supervisor:
         """All that the gateway renders."""
         return {
             "status": self._report(),
-            "tallies": {queue: tally.encoded() for queue, tally in self._fleet.tallies().items()},
+            "tallies": self._fleet.tallies(),
             "chronicle": self._journal.chronicle.encoded(),
         }
 

@@ -7,7 +7,7 @@ starts with the version of this vocabulary and a flag that says whether more of 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from types import UnionType
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -289,7 +289,8 @@ _HINTS = {name: {f.name: get_type_hints(kind)[f.name] for f in fields(kind)} for
 
 def encode(message: Message) -> list[bytes]:
     """The packets of one message, in order. Values of an event that JSON cannot hold are written as their text."""
-    document = {"kind": type(message).__name__, **asdict(message)}
+    # Not `asdict`, which copies every value to its depth: twenty times the cost of writing it.
+    document = {"kind": type(message).__name__, **{f.name: getattr(message, f.name) for f in fields(message)}}
     body = json.dumps(document, separators=(",", ":"), default=str).encode()
     step = MAX_PACKET - _OVERHEAD
     pieces = [body[start : start + step] for start in range(0, len(body), step)]
