@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import psycopg
 import pytest
 
@@ -53,6 +55,21 @@ async def test_the_backlog_stands_in_the_status(runs, client, gate):
     arrival.let_go()
     for _ in range(2):
         (await gate.arrival()).let_go()
+    assert await run.stop() == 0
+
+
+async def test_the_queues_of_a_reloaded_configuration_are_sampled(runs, client):
+    run = await runs.start('app = "gates:registry"\n')
+    await run.ready()
+    gone = await client.submit("x", queue="later")
+    await client.cancel(gone.id)
+    await client.submit("x", queue="later")
+    run.config.write_text(CONFIG + "[queues.later]\nhandlers = ['echo']\n")
+    run.send(signal.SIGHUP)
+    await run.event("reload.finished")
+    queues = {}
+    while queues.get("later", {}).get("backlog") != 1:
+        queues = {queue["name"]: queue for queue in (await status(run))["queues"]}
     assert await run.stop() == 0
 
 

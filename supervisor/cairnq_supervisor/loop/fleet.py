@@ -15,7 +15,7 @@ from cairnq_supervisor.loop.sizer import Sizer
 from cairnq_supervisor.loop.warden import Warden
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure.lifecycle import SeatState
-from cairnq_supervisor.pure.messages import Settle
+from cairnq_supervisor.pure.messages import Policy, Settle
 from cairnq_supervisor.pure.tally import Tally
 from cairnq_supervisor.system.processes import Ending
 
@@ -89,6 +89,7 @@ class Fleet:
     def renew(self, house: House) -> None:
         """Another generation: by and by every worker is replaced by one of it. The keeper stays."""
         self._house = self.keeper.house = house
+        self.keeper.say(Policy(tuple(queue.name for queue in house.settings.queues), dict(house.settings.retention)))
         self.roster.renew(house)
         self.sizer = Sizer(house, self.roster)
 

@@ -178,6 +178,14 @@ class Settle(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Policy(Message):
+    """The configuration was reloaded: these are the queues of this host, and the seconds after which tasks go."""
+
+    queues: tuple[str, ...]
+    retention: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Ping(Message):
     """Say that your loop turns."""
 

@@ -9,6 +9,7 @@ import asyncio
 import random
 import secrets
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from cairnq.pure.errors import CairnQError, PermissionDenied
 from cairnq.pure.models import TaskStatus
@@ -32,9 +33,9 @@ _PAUSE = 0.05
 
 
 class Caretaker:
-    """`retention`: seconds since their end after which finished tasks go, by status; other statuses stay."""
+    """`retention`: seconds since their end after which finished tasks go, by status; others stay. It may change."""
 
-    def __init__(self, make_store: Callable[[], TaskStore], link: Link, retention: Mapping[TaskStatus, float]) -> None:
+    def __init__(self, make_store: Callable[[], TaskStore], link: Link, retention: Mapping[str, float]) -> None:
         self._make_store = make_store
         self._link = link
         self._retention = retention
@@ -69,8 +70,8 @@ class Caretaker:
         if not await self._has_duty(store):
             return
         deleted: dict[str, int] = dict.fromkeys(FINISHED, 0)
-        for status, age in self._retention.items():
-            deleted[status] = await self._sweep(store, status, age)
+        for status, age in list(self._retention.items()):
+            deleted[status] = await self._sweep(store, cast("TaskStatus", status), age)
         if any(deleted.values()):
             self._link.emit("retention.swept", **deleted)
         if await store.vacuum_if_due():

@@ -5,17 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from cairnq.pure.clock import boottime
-from cairnq.pure.models import TaskStatus
 from cairnq.run.leases import LeaseTable
 from cairnq.run.outage import Outage
 from cairnq.store.base import Installation, TaskStore
 from cairnq_supervisor.pure.exits import Exit
-from cairnq_supervisor.pure.messages import Beat, Drain, Lend, Listening, Ping, Pong, Queued, Ready, Settle, TakeBack
+from cairnq_supervisor.pure.messages import (
+    Beat,
+    Drain,
+    Lend,
+    Listening,
+    Ping,
+    Policy,
+    Pong,
+    Queued,
+    Ready,
+    Settle,
+    TakeBack,
+)
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.roles.beating import Beating, Lent
 from cairnq_supervisor.roles.caretaker import Caretaker
@@ -53,6 +62,8 @@ class _Keeper:
         self._plan = plan
         self._tables: dict[str, Lent] = {}
         self._leaving = asyncio.Event()
+        self._queues = [queue.name for queue in plan.settings.queues]
+        self._retention = dict(plan.settings.retention)
 
     async def live(self, channel: Channel) -> int:
         self._link = link = Link(channel, self._obey)
@@ -103,14 +114,9 @@ class _Keeper:
         await stop_listening()
         await asyncio.wait(endless)
 
-    @property
-    def _queues(self) -> list[str]:
-        return [queue.name for queue in self._plan.settings.queues]
-
     def _caretaker(self, link: Link) -> Caretaker:
         settings, installation = self._plan.settings, self._plan.installation
-        retention = cast("Mapping[TaskStatus, float]", settings.retention)  # the configuration has checked it
-        return Caretaker(lambda: keepers_store(settings, installation, min_size=0), link, retention)
+        return Caretaker(lambda: keepers_store(settings, installation, min_size=0), link, self._retention)
 
     async def _recover_for_ever(self, connection: Connection, link: Link) -> None:
         """Leases of dead hosts, of any queue. Jitter keeps the hosts of one database from asking together."""
@@ -136,6 +142,10 @@ class _Keeper:
                 self._beating.order(order)
             case Settle() as duty:
                 self._duties.begin(duty)
+            case Policy(queues=queues, retention=retention):
+                self._queues[:] = queues
+                self._retention.clear()
+                self._retention.update(retention)
             case Ping():
                 self._link.send(Pong())
             case Drain():
