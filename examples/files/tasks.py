@@ -1,4 +1,4 @@
-"""Three kinds of task: `walk` finds the files of a folder, `inspect` looks at one of them, `report` sums up what was found."""
+"""Three kinds of task: `walk` finds the files of a folder, `inspect` looks at one, `report` sums up what was found."""
 
 from __future__ import annotations
 

@@ -295,7 +295,7 @@ async def test_beats_renew_the_row_while_the_callers_write_runs(
     async def slow(ctx: TaskContext) -> None:
         async def write(session: Any) -> str:
             await session.execute("insert into orders values (1)")
-            await session.query("select pg_sleep($1)", [2.5])
+            await session.query("select pg_sleep($1)", [2.5])  # sleep: the caller's write takes that long
             return "after nearly three leases"
 
         await ctx.succeed_in(write)

@@ -62,7 +62,7 @@ async def stubborn(ctx: cairnq.TaskContext, gate: str) -> str:
 @registry.task
 async def blocking(ctx: cairnq.TaskContext, payload: dict[str, Any]) -> str:
     """Holds the event loop, as an async handler must not."""
-    time.sleep(payload["seconds"])  # noqa: ASYNC251
+    time.sleep(payload["seconds"])  # noqa: ASYNC251  # sleep: it blocks the loop, as is asked
     return "done"
 
 

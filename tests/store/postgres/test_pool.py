@@ -275,7 +275,7 @@ client = CairnQ.postgres(sys.argv[1], min_size=2, max_size=2)
 async def backends():
     async def one():
         async with client.store._executor.autocommit() as session:
-            return (await session.rows("select pg_backend_pid(), pg_sleep(0.05)", []))[0][0]
+            return (await session.rows("select pg_backend_pid(), pg_sleep(0.05)", []))[0][0]  # sleep: holds its session
     return sorted(set(await asyncio.gather(one(), one())))
 
 async def main():
