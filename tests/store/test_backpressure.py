@@ -24,7 +24,7 @@ async def test_a_queue_takes_what_its_limit_allows(open_client: OpenClient) -> N
     client = await open_client(max_queue_depth=3, **AT_ONCE)
     for _ in range(3):
         await client.submit("x")
-    with pytest.raises(QueueFull, match="'default' has 3 or more tasks queued .* gave up after 0 ms") as full:
+    with pytest.raises(QueueFull, match="'default' has 3 or more tasks queued .* gave up after [0-9]+ ms") as full:
         await client.submit("x")
     assert (full.value.queue, full.value.max_depth) == ("default", 3)
     assert (await client.stats())["default"]["queued"] == 3
