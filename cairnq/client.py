@@ -190,6 +190,11 @@ class CairnQ:
         """
         if wait_timeout_ms is not None and timeout_ms is not None:
             raise InvalidArgument("give timeout_ms or wait_timeout_ms, not both: they mean the same")
+        if submit.get("session") is not None:
+            raise InvalidArgument(
+                "call() cannot wait for a task that no worker sees before your transaction commits: "
+                "submit it with session=, commit, then wait for its id"
+            )
         given = timeout_ms if wait_timeout_ms is None else wait_timeout_ms
         patience = {
             "timeout_ms": DEFAULT_TIMEOUT_MS if given is None else given,

@@ -141,6 +141,12 @@ async def test_two_spellings_at_once_are_refused_before_anything_is_submitted(cl
     assert await client.stats() == {}
 
 
+async def test_a_call_inside_a_transaction_would_wait_for_itself(client: CairnQ) -> None:
+    with pytest.raises(InvalidArgument, match="before your transaction commits"):
+        await client.call("x", session=object())
+    assert await client.stats() == {}
+
+
 # --- a time-out says what it is stuck in ----------------------------------------------------------------
 
 
