@@ -28,6 +28,13 @@ def peers_worker(peer: Peer, dsn: str, concurrency: int = 1, batch: int | None =
 
 
 @contextmanager
+def bare_worker(dsn: str) -> Iterator[IO[str]]:
+    """See bench/bare_process.py."""
+    with _running([sys.executable, "-m", "bench.bare_process", dsn]) as output:
+        yield output
+
+
+@contextmanager
 def _running(command: list[str]) -> Iterator[IO[str]]:
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None

@@ -35,7 +35,7 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        return round(self.tree["Actual Rows"])
+        return int(self.tree["Actual Rows"])
 
     def nodes(self) -> Iterator[dict[str, Any]]:
         return _walk(self.tree)
@@ -82,7 +82,8 @@ def _walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _rows(node: dict[str, Any]) -> int:
-    return round(node["Actual Rows"] * node["Actual Loops"])
+    rows: int = round(node["Actual Rows"] * node["Actual Loops"])
+    return rows
 
 
 def _render(node: dict[str, Any], depth: int) -> Iterator[str]:
@@ -132,10 +133,8 @@ class Prepared:
         return Plan(document[0]["Plan"], tuple(item["Trigger Name"] for item in document[0].get("Triggers", ())))
 
     def _execute(self, values: Mapping[str, Any]) -> sql.Composed:
-        text = sql.SQL("explain (analyze, buffers, timing off, format json) execute {}").format(
-            sql.Identifier(self._handle)
-        )
+        handle = sql.Identifier(self._handle)
         if not self._parameters:
-            return text
-        arguments = sql.SQL(", ").join(sql.Literal(values[name]) for name in self._parameters)
-        return text + sql.SQL(" (") + arguments + sql.SQL(")")
+            return sql.SQL("explain (analyze, buffers, timing off, format json) execute {}").format(handle)
+        arguments = sql.SQL(", ").join([sql.Literal(values[str(name)]) for name in self._parameters])
+        return sql.SQL("explain (analyze, buffers, timing off, format json) execute {} ({})").format(handle, arguments)
