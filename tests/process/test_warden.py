@@ -25,7 +25,9 @@ async def test_a_blocked_loop_is_reported_once_with_the_stack_of_the_guilty_hand
     await run.ready()
     task = await client.submit("blocking", {"seconds": 3})
     blocked = await run.event("worker.blocked")
+    assert blocked["handler"] == "blocking"
     assert "in blocking" in blocked["stack"]
+    assert "cairnq_supervisor" not in blocked["stack"]
     assert blocked["level"] == "warning"
     assert (await client.wait(task.id)).attempt == 1
     assert run.count("worker.blocked") == 1

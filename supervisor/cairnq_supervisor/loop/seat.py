@@ -51,9 +51,9 @@ class Seat(ABC):
         """The supervisor killed the latest child for a cause outside its calls."""
         self.left_in_order = False
         """The latest child was told to leave and did so by itself."""
-        self._review = review
         self.wanted = True
         """A successor is due when its child ends."""
+        self._review = review
         self._quiesced = False
         self._drain_deadline = 0.0
         self._timer: Timer | None = None

@@ -11,6 +11,7 @@ from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure import evidence
 from cairnq_supervisor.pure.evidence import Limits
 from cairnq_supervisor.pure.lifecycle import SeatState
+from cairnq_supervisor.pure.stack import guilty, shortened
 from cairnq_supervisor.system.granted_memory import memory_grant
 from cairnq_supervisor.system.processes import resident_bytes
 
@@ -84,7 +85,8 @@ class Warden:
 
         def show() -> None:
             if incarnation.is_open:
-                self._house.emit(event, **identity, pid=pid, **facts, stack=incarnation.stacks.read())
+                dump = incarnation.stacks.read()
+                self._house.emit(event, **identity, pid=pid, **facts, handler=guilty(dump), stack=shortened(dump))
 
         self._house.reactor.call_after(_WRITING, show)
 

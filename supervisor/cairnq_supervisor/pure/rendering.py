@@ -83,7 +83,7 @@ _SENTENCES = {
     "worker.died": "worker {queue}/{slot} died: {cause} (pid {pid}); next one in {respawn_in_s:g} s",
     "worker.killed": "worker {queue}/{slot} killed: {reason} (pid {pid})",
     "worker.boot-failed": "worker {queue}/{slot} could not start: {reason}",
-    "worker.blocked": "worker {queue}/{slot}: its event loop has not turned for {blocked_s} s (pid {pid})",
+    "worker.blocked": "worker {queue}/{slot}: its loop has not turned for {blocked_s} s, in {handler} (pid {pid})",
     "worker.stacks": "worker {queue}/{slot} (pid {pid})",
     "worker.replacing": "worker {queue}/{slot} gets a successor: {reason} (pid {pid})",
     "worker.replacement-failed": "worker {queue}/{slot} stays: {reason}",
