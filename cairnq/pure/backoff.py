@@ -19,4 +19,4 @@ def delay_ms(attempt: int, *, base_ms: int, max_ms: int, rng: random.Random | No
     if window == 0:
         return 0
     draw = rng.random() if rng is not None else random.random()  # noqa: S311 - jitter, not a secret
-    return int(window / 2 + draw * window / 2)
+    return min(window - 1, int(window / 2 + draw * window / 2))  # a draw next to 1 is rounded up to the window itself

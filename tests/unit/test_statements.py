@@ -17,6 +17,7 @@ Write = Callable[..., None]
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """`write(name="text", ...)`: files of a dialect of this test's own, called `test`."""
     monkeypatch.setattr(statements, "sql_root", lambda: tmp_path)
+    monkeypatch.setitem(statements._MARKS, "test", "$")
     statements._source.cache_clear()
     statements._fragment.cache_clear()
     (tmp_path / "test" / "fragments").mkdir(parents=True)
