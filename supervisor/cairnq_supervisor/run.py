@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import os
 import socket
@@ -25,8 +26,11 @@ from cairnq_supervisor.config import Configuration, Flags, describe, forget_secr
 from cairnq_supervisor.loop.outside import Outside
 from cairnq_supervisor.loop.reloading import Renewal
 from cairnq_supervisor.loop.supervisor import Supervisor
-from cairnq_supervisor.pure import address, dsn
+from cairnq_supervisor.pure import address, dsn, judging, quantities
 from cairnq_supervisor.pure.exits import Exit
+from cairnq_supervisor.pure.findings import Verdict
+from cairnq_supervisor.pure.findings import Verdict
+from cairnq_supervisor.pure.judging import connection_budget
 from cairnq_supervisor.pure.settings import ConfigurationError, QueueSettings, Settings
 from cairnq_supervisor.roles.application import (
     ApplicationError,
@@ -37,6 +41,7 @@ from cairnq_supervisor.roles.application import (
 )
 from cairnq_supervisor.roles.preflight import preflight
 from cairnq_supervisor.roles.scout import run_scout
+from cairnq_supervisor.roles.survey import survey
 from cairnq_supervisor.system import signals
 from cairnq_supervisor.system.control import ControlSocket, Occupied
 from cairnq_supervisor.system.http import listen
@@ -75,11 +80,13 @@ def _serve(configuration: Configuration, journal: Journal, reread: Callable[[], 
     settings = configuration.settings
     setproctitle.setproctitle("cairnq: supervisor")
     _announce(settings, journal)
+    _warn_of_short_stop(settings, journal)
     http = _http_socket(configuration)
     loaded_before = frozenset(sys.modules)
     registry = _preloaded(configuration, journal)
     own_modules = application_modules(loaded_before)
     installation = _checked(settings, journal)
+    _report_connections(settings, journal)
     _warn_of_threads(settings, journal)
     # Children share what is not written to; the collector's marks would be writes.
     gc.collect()
@@ -169,6 +176,27 @@ def _checked(settings: Settings, journal: Journal) -> Installation:
     return installation
 
 
+def _report_connections(settings: Settings, journal: Journal) -> None:
+    """Whether this host's connections fit beside the others'. SQLite has none to count."""
+    if dsn.is_sqlite(settings.database):
+        return
+    try:
+        found = asyncio.run(survey(settings))
+    except CairnQError as error:
+        journal.emit("database.unsurveyed", reason=str(error))
+        return
+    if found.pooled:
+        return  # its own limits hold
+    budget = connection_budget(
+        workers=sum(queue.most_processes for queue in settings.queues),
+        most=found.most_connections,
+        reserved=found.reserved_connections,
+        used=found.open_connections,
+    )
+    name = "database.connections" if budget.verdict is Verdict.OK else "database.connections-short"
+    journal.emit(name, says=budget.says, advice=budget.advice)
+
+
 def _announce(settings: Settings, journal: Journal) -> None:
     queues = ", ".join(f"{queue.name}={_span(queue)}:{queue.concurrency}" for queue in settings.queues)
     journal.emit(
@@ -183,6 +211,17 @@ def _announce(settings: Settings, journal: Journal) -> None:
 
 def _span(queue: QueueSettings) -> str:
     return str(queue.processes) if queue.max_processes is None else f"{queue.processes}-{queue.max_processes}"
+
+
+def _warn_of_short_stop(settings: Settings, journal: Journal) -> None:
+    """Whoever kills us before the drain is over makes every deploy cost attempts. `doctor` says so too."""
+    try:
+        known = quantities.duration(os.environ.get(judging.STOP_TIMEOUT, ""))
+    except ValueError:
+        return
+    finding = judging.stop_timeout(unit=judging.STOP_TIMEOUT, stop_s=known, drain_s=settings.drain_timeout)
+    if finding.verdict is Verdict.FAULT:
+        journal.emit("supervisor.stop-short", reason=f"{finding.says}; {finding.advice}")
 
 
 def _warn_of_threads(settings: Settings, journal: Journal) -> None:

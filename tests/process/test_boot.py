@@ -227,6 +227,19 @@ async def test_threads_before_the_fork_are_counted_and_named(runs):
     assert await run.stop() == 0
 
 
+async def test_the_connections_of_this_host_are_compared_with_what_the_server_allows(runs):
+    run = await runs.start(CONFIG + "[queues.a]\nprocesses = 2\n")
+    assert (await run.event("database.connections"))["says"].startswith("4 at rest, ")
+    await run.ready()
+    assert await run.stop() == 0
+    many = await runs.start(CONFIG + "[queues.a]\nprocesses = {min = 1, max = 1000}\n")
+    short = await many.event("database.connections-short")
+    assert short["says"].startswith("1002 at rest, ")
+    assert "max_connections" in short["advice"]
+    await many.ready()
+    assert await many.stop() == 0
+
+
 async def test_a_queue_that_cannot_boot_leaves_a_healthy_one_alone(runs, client):
     config = CONFIG.replace("gates", "moody") + "preload = false\n[queues.default]\n[queues.ill]\n"
     run = await runs.start(config)
