@@ -133,6 +133,15 @@ def test_depth_is_counted_no_further_than_its_bound(prepare):
     assert plan.buffers <= 3 * PAGES_PER_DESCENT, plan
 
 
+@pytest.mark.statement("backlog")
+def test_backlog_is_counted_no_further_than_its_bound(prepare):
+    plan = prepare("backlog").explain(queues=[SHARED, SMALL, "nobody"], bound=1_000)
+    assert plan.scanned_whole() == []
+    assert plan.indexes() <= {*CLAIM_INDEXES, "cairnq_lean_running_idx"}
+    # the bound for each queue that has as many, and once for what runs
+    assert plan.read() <= 3 * 1_000 + 3, plan
+
+
 @pytest.mark.parametrize(
     ("statement", "names"),
     [
