@@ -29,7 +29,6 @@ from cairnq_supervisor.loop.supervisor import Supervisor
 from cairnq_supervisor.pure import address, dsn, judging, quantities
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.findings import Verdict
-from cairnq_supervisor.pure.findings import Verdict
 from cairnq_supervisor.pure.judging import connection_budget
 from cairnq_supervisor.pure.settings import ConfigurationError, QueueSettings, Settings
 from cairnq_supervisor.roles.application import (

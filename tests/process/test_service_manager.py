@@ -77,6 +77,14 @@ async def test_ready_comes_once_every_worker_is_and_stopping_asks_for_the_drain(
     assert list(manager.pending()) == []
 
 
+@pytest.mark.parametrize(("stop", "short"), [("9s", 1), ("10s", 0), ("soon", 0), ("", 0)])
+async def test_a_stop_that_is_shorter_than_the_drain_is_warned_of_at_the_start(runs, stop, short):
+    run = await runs.start(CONFIG, environment={"CAIRNQ_STOP_TIMEOUT": stop})
+    await run.ready()
+    assert run.count("supervisor.stop-short") == short
+    assert await run.stop() == 0
+
+
 async def test_children_do_not_speak_to_the_manager(runs, manager, client):
     run = await runs.start(CONFIG, environment={"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "60000000"})
     await run.ready()

@@ -53,7 +53,7 @@ def test_limits_of_the_host_are_faults_where_a_start_would_hit_them():
 
 def test_a_stop_timeout_shorter_than_the_drain_is_a_fault():
     def judged(stop_s):
-        return judging.stop_timeout(unit="cairnq.service", stop_s=stop_s, drain_s=25, rest_s=5)
+        return judging.stop_timeout(unit="cairnq.service", stop_s=stop_s, drain_s=25)
 
     assert judged(None).verdict is Verdict.OK
     assert judged(30.0).verdict is Verdict.OK

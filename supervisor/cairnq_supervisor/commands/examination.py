@@ -21,12 +21,6 @@ from cairnq_supervisor.roles.file_survey import FileSurvey, survey_file
 from cairnq_supervisor.roles.survey import Survey, survey
 from cairnq_supervisor.system import limits
 
-STOP_TIMEOUT = "CAIRNQ_STOP_TIMEOUT"
-"""How long the orchestrator waits from SIGTERM to SIGKILL: a container cannot ask, so the manifest says it."""
-
-_REST_OF_A_STOP_S = 5.0
-"""Seconds that a stop takes beside the drain: killing what remains, giving its tasks back, keeper and gateway."""
-
 _LISTEN_PATIENCE_S = 5.0
 _SAFE_STALENESS = "another SDK has migrated this database; it must speak protocol 1, which is checked at each start"
 
@@ -62,16 +56,18 @@ def _host(settings: Settings) -> Iterator[Finding]:
 
 def _stop_timeouts(settings: Settings) -> Iterator[Finding]:
     known: list[tuple[str, float | None]] = [*limits.stop_timeouts()]
-    said = os.environ.get(STOP_TIMEOUT)
+    said = os.environ.get(judging.STOP_TIMEOUT)
     if said:
         try:
-            known.append((STOP_TIMEOUT, quantities.duration(said)))
+            known.append((judging.STOP_TIMEOUT, quantities.duration(said)))
         except ValueError as error:
-            yield fault("stop time-out", f"{STOP_TIMEOUT} is {said!r}; it must be {error}")
+            yield fault("stop time-out", f"{judging.STOP_TIMEOUT} is {said!r}; it must be {error}")
     for unit, seconds in known:
-        yield judging.stop_timeout(unit=unit, stop_s=seconds, drain_s=settings.drain_timeout, rest_s=_REST_OF_A_STOP_S)
+        yield judging.stop_timeout(unit=unit, stop_s=seconds, drain_s=settings.drain_timeout)
     if not known and not said:
-        yield skipped("stop time-out", f"no cairnq unit of systemd is loaded here, and {STOP_TIMEOUT} is not set")
+        yield skipped(
+            "stop time-out", f"no cairnq unit of systemd is loaded here, and {judging.STOP_TIMEOUT} is not set"
+        )
 
 
 async def _database(settings: Settings) -> list[Finding]:

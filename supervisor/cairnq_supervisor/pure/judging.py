@@ -20,6 +20,12 @@ CLOCK_LEEWAY_S = 5.0
 DESCRIPTORS_FOR_EACH = 16
 """Descriptors of a process at rest: standard streams, channel, memory, epoll, a connection or two."""
 
+STOP_TIMEOUT = "CAIRNQ_STOP_TIMEOUT"
+"""How long the orchestrator waits from SIGTERM to SIGKILL: a container cannot ask, so the manifest says it."""
+
+REST_OF_A_STOP_S = 5.0
+"""Seconds that a stop takes beside the drain: killing what remains, giving its tasks back, keeper and gateway."""
+
 RETENTION_DAYS = 30
 MANY_ROWS = 1_000_000
 
@@ -88,14 +94,15 @@ def process_limit(*, processes: int, limit: int | None, used: int) -> Finding:
     return ok("processes", says)
 
 
-def stop_timeout(*, unit: str, stop_s: float | None, drain_s: float, rest_s: float) -> Finding:
-    """`stop_s` None: for ever. `rest_s`: what a stop takes beside the drain."""
+def stop_timeout(*, unit: str, stop_s: float | None, drain_s: float) -> Finding:
+    """`stop_s` None: for ever."""
     if stop_s is None:
         return ok("stop time-out", f"{unit} never gives up")
     says = f"{unit} kills after {format_duration(stop_s)}, a drain takes up to {format_duration(drain_s)}"
-    if stop_s < drain_s + rest_s:
-        least = format_duration(drain_s + rest_s)
-        return fault("stop time-out", says, f"raise TimeoutStopSec= to {least} or more, or lower drain_timeout")
+    if stop_s < drain_s + REST_OF_A_STOP_S:
+        least = format_duration(drain_s + REST_OF_A_STOP_S)
+        where = "terminationGracePeriodSeconds" if unit == STOP_TIMEOUT else "TimeoutStopSec="
+        return fault("stop time-out", says, f"raise {where} to {least} or more, or lower drain_timeout")
     return ok("stop time-out", says)
 
 
