@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import threading
@@ -15,6 +16,7 @@ from cairnq_supervisor.system import channel as channels
 from cairnq_supervisor.system import memory
 from cairnq_supervisor.system.channel import Channel, ChannelBroken
 from cairnq_supervisor.system.control import ControlSocket, Occupied
+from cairnq_supervisor.system.journal import Journal
 from cairnq_supervisor.system.sink import LineSink
 
 
@@ -145,6 +147,29 @@ def test_a_sink_never_blocks_keeps_a_megabyte_and_counts_what_it_drops():
     sink.write("nobody")
     assert sink.gone
     assert not sink.congested
+    os.close(writer)
+
+
+def test_a_reader_of_events_that_was_slow_is_told_how_many_it_missed():
+    reader, writer = os.pipe()
+    journal = Journal(log="json", events_fd=writer)
+    sinks = []
+    journal.when_congested(sinks.append)
+    for number in range(2000):
+        journal.emit("lease.beat", number=number, text="x" * 1000)
+    received = b""
+    while sinks[0].congested:
+        received += os.read(reader, 1 << 20)
+        sinks[0].flush()
+    journal.emit("lease.beat", number=-1)
+    while b'"number": -1' not in received:
+        received += os.read(reader, 1 << 20)
+    events = [json.loads(line) for line in received.splitlines()]
+    heard = [event["number"] for event in events if event["event"] == "lease.beat"]
+    missed = next(event["count"] for event in events if event["event"] == "events.dropped")
+    assert heard[:-1] == list(range(len(heard) - 1))
+    assert len(heard) - 1 + missed == 2000
+    os.close(reader)
     os.close(writer)
 
 

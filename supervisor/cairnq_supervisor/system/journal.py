@@ -36,9 +36,9 @@ class Journal:
         if occurrence.level is not Level.DEBUG:
             self.latest = occurrence
         if self._events is not None:
-            self._put(self._events, as_json(occurrence))
+            self._put(self._events, as_json, occurrence)
         if occurrence.level is not Level.DEBUG:
-            self._put(self._log, self._line(occurrence))
+            self._put(self._log, self._line, occurrence)
 
     @property
     def own_descriptors(self) -> tuple[int, ...]:
@@ -53,11 +53,11 @@ class Journal:
         line = as_json(occurrence) if self._as_json else as_text(occurrence)
         return f"<{_PRIORITIES[occurrence.level]}>{line}" if self._prefixed else line
 
-    def _put(self, sink: LineSink, line: str) -> None:
+    def _put(self, sink: LineSink, render: Callable[[Occurrence], str], occurrence: Occurrence) -> None:
         if sink.dropped and not sink.congested and not sink.gone:
             dropped, sink.dropped = sink.dropped, 0
-            sink.write(self._line(Occurrence(time.time(), "events.dropped", {"count": dropped})))
-        sink.write(line)
+            sink.write(render(Occurrence(time.time(), "events.dropped", {"count": dropped})))
+        sink.write(render(occurrence))
         if sink.congested and self._on_congested is not None:
             self._on_congested(sink)
 
