@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -160,11 +160,16 @@ class Submission:
         )
 
 
-def submissions(items: Sequence[Mapping[str, Any]]) -> list[Submission]:
-    """The items of a `submit_many`, each with the arguments of `submit`. A refusal names the item by its number."""
+def submissions(
+    items: Iterable[Mapping[str, Any]], *, prepare: Callable[[Any], Any] = lambda item: item
+) -> list[Submission]:
+    """The items of a `submit_many`, each with the arguments of `submit`. A refusal names the item by its number.
+
+    `prepare` sees each item first.
+    """
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
         raise InvalidArgument(f"submit_many takes a list of items, not {type(items).__name__}")
-    return [_submission(number, item) for number, item in enumerate(items)]
+    return [_submission(number, prepare(item)) for number, item in enumerate(items)]
 
 
 def _submission(number: int, item: Any) -> Submission:

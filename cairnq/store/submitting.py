@@ -35,7 +35,7 @@ class Submitting(StatementRunner):
 
         Returns the tasks in the order of the items. Items that share a key are decided one after the other.
         """
-        submissions = arguments.submissions([tracing.traced(item) for item in items])
+        submissions = arguments.submissions(items, prepare=tracing.traced)
         if not submissions:
             return []
         if any(submission.key is not None for submission in submissions):

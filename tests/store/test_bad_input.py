@@ -35,6 +35,9 @@ CALLS: dict[str, tuple[Call, str]] = {
     "metadata list": (lambda c: c.submit("x", metadata=[1]), "metadata must be a mapping, not list"),  # type: ignore[arg-type]
     "empty correlation": (lambda c: c.submit("x", correlation_id=""), "correlation_id must not be empty"),
     "unknown session": (lambda c: c.submit("x", session=object()), "session must be .*, not object"),
+    "a number of items": (lambda c: c.submit_many(5), "submit_many takes a list of items, not int"),  # type: ignore[arg-type]
+    "a string of items": (lambda c: c.submit_many("xy"), "submit_many takes a list of items, not str"),  # type: ignore[arg-type]
+    "one item": (lambda c: c.submit_many({"name": "x"}), "submit_many takes a list of items, not dict"),  # type: ignore[arg-type]
     "item without name": (lambda c: c.submit_many([{"name": "x"}, {"payload": 1}]), "item 1 of submit_many"),
     "item with a typo": (lambda c: c.submit_many([{"name": "x", "paylod": 1}]), "item 0 of submit_many.*paylod"),
     "unknown status": (lambda c: c.list(status="done"), "unknown status 'done'; it is one of queued, running"),  # type: ignore[arg-type]
