@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cairnq_supervisor.pure import messages
-from cairnq_supervisor.pure.messages import MAX_PACKET, Assembler, BadMessage, Event, decode, encode
+from cairnq_supervisor.pure import messages, wire
+from cairnq_supervisor.pure.messages import Event
+from cairnq_supervisor.pure.wire import MAX_PACKET, Assembler, BadMessage, decode, encode
 
 KINDS = list(messages.KINDS.values())
 BY_TYPE = {
@@ -103,13 +104,13 @@ def test_what_is_not_a_message_is_refused_by_name(wrong, says):
 def test_a_packet_of_another_version_is_refused():
     packet = encode(messages.Ready())[0]
     with pytest.raises(BadMessage, match="version"):
-        Assembler().feed(packet[:1] + bytes((messages.VERSION + 1,)) + packet[2:])
+        Assembler().feed(packet[:1] + bytes((wire.VERSION + 1,)) + packet[2:])
 
 
 def test_a_message_without_end_is_refused():
     assembler = Assembler()
     packet = encode(Event("a", {"text": "x" * MAX_PACKET * 2}))[0]
-    for _ in range(messages.MAX_MESSAGE // (len(packet) - 3)):
+    for _ in range(wire.MAX_MESSAGE // (len(packet) - 3)):
         assembler.feed(packet)
     with pytest.raises(BadMessage, match="more than"):
         assembler.feed(packet)

@@ -9,7 +9,7 @@ import socket
 from collections import deque
 from typing import NamedTuple
 
-from cairnq_supervisor.pure import messages
+from cairnq_supervisor.pure import wire
 from cairnq_supervisor.pure.messages import Message
 
 _RECEIVE = 65_536
@@ -39,7 +39,7 @@ class Channel:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._sock = sock
-        self._assembler = messages.Assembler()
+        self._assembler = wire.Assembler()
         self._fd: int | None = None
         self._outbox: deque[_Packet] = deque()
         self._waiting = 0
@@ -65,7 +65,7 @@ class Channel:
         waiting = message if message.replaceable else None
         if waiting is not None and any(packet.replaceable == waiting for packet in self._outbox):
             return
-        for data in messages.encode(message):
+        for data in wire.encode(message):
             self._outbox.append(_Packet(data, None if fd is None else os.dup(fd), waiting))
             self._waiting += len(data)
             fd = None
@@ -119,7 +119,7 @@ class Channel:
     def _assemble(self, packet: bytes) -> Message | None:
         try:
             return self._assembler.feed(packet)
-        except messages.BadMessage as error:
+        except wire.BadMessage as error:
             raise ChannelBroken(f"the peer sent {error}") from error
 
     def _put(self, packet: _Packet) -> None:
