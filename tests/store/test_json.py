@@ -39,18 +39,18 @@ REFUSED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
-async def test_a_value_comes_back_as_it_was(store: PostgresStore, value: Any) -> None:
-    task = await store.submit("x", value, metadata={"m": value})
-    read = await store.get(task.id)
-    assert read is not None
-    assert (read.payload, read.metadata) == (value, {"m": value})
-    assert (task.payload, task.metadata) == (value, {"m": value})
-    [running] = await store.claim(["default"], ME)
-    assert running.payload == value
-    done = await store.complete(running.id, ME, value)
-    assert done.result == value
-    assert type(done.result) is type(value)
+async def test_a_value_comes_back_as_it_was(store: PostgresStore) -> None:
+    for value in VALUES:
+        task = await store.submit("x", value, metadata={"m": value})
+        read = await store.get(task.id)
+        assert read is not None
+        assert (read.payload, read.metadata) == (value, {"m": value})
+        assert (task.payload, task.metadata) == (value, {"m": value})
+        [running] = await store.claim(["default"], ME)
+        assert running.payload == value
+        done = await store.complete(running.id, ME, value)
+        assert done.result == value
+        assert type(done.result) is type(value)
 
 
 async def test_a_number_beyond_53_bits_keeps_its_value_and_not_its_type(store: PostgresStore) -> None:
@@ -98,17 +98,17 @@ async def test_any_json_crosses_in_a_batch(store: PostgresStore, values: list[An
         assert read.result == value
 
 
-@pytest.mark.parametrize("what", REFUSED)
-async def test_what_json_cannot_hold_is_refused_before_anything_is_written(store: PostgresStore, what: str) -> None:
-    value = REFUSED[what]
-    with pytest.raises(SerializationError):
-        await store.submit("x", value)
-    with pytest.raises(SerializationError):
-        await store.submit("x", metadata={"m": value})
-    with pytest.raises(SerializationError):
-        await store.submit_many([{"name": "x"}, {"name": "x", "payload": value}])
+async def test_what_json_cannot_hold_is_refused_before_anything_is_written(store: PostgresStore) -> None:
+    for value in REFUSED.values():
+        with pytest.raises(SerializationError):
+            await store.submit("x", value)
+        with pytest.raises(SerializationError):
+            await store.submit("x", metadata={"m": value})
+        with pytest.raises(SerializationError):
+            await store.submit_many([{"name": "x"}, {"name": "x", "payload": value}])
     assert await store.stats() == {}
     running = await claimed(store)
-    with pytest.raises(SerializationError):
-        await store.complete(running.id, ME, value)
+    for value in REFUSED.values():
+        with pytest.raises(SerializationError):
+            await store.complete(running.id, ME, value)
     assert await store.get(running.id) == running

@@ -77,12 +77,12 @@ TRANSACTIONS: dict[str, Transaction] = {
     "a session of tuples": session_of_tuples,
 }
 
-SUBMITS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "delayed": {"run_at_delay_ms": 60_000},
-    "keyed": {"key": "k"},
-    "full": {"key": "k", "conflict": "replace", "metadata": {"é": [1]}, "priority": -9, "correlation_id": "c"},
-}
+SUBMITS: list[dict[str, Any]] = [
+    {},
+    {"run_at_delay_ms": 60_000},
+    {"key": "k"},
+    {"key": "l", "conflict": "replace", "metadata": {"é": [1]}, "priority": -9, "correlation_id": "c"},
+]
 
 
 class Undo(Exception):
@@ -97,26 +97,31 @@ async def undone() -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("kind", TRANSACTIONS)
-@pytest.mark.parametrize("submit", SUBMITS)
-async def test_it_is_there_after_the_commit_and_not_before(
-    client: CairnQ, database: str, kind: str, submit: str
-) -> None:
-    async with TRANSACTIONS[kind](database) as session:
-        task = await client.submit("x", [1], session=session, **SUBMITS[submit])
-        assert await client.get(task.id) is None
-        assert await client.store.claim(["default"], ME) == []
-    assert await client.get(task.id) == task
+async def test_it_is_there_after_the_commit_and_not_before(client: CairnQ, database: str, kind: str) -> None:
+    for options in SUBMITS:
+        async with TRANSACTIONS[kind](database) as session:
+            task = await client.submit("x", [1], session=session, queue="q", **options)
+            assert await client.get(task.id) is None
+        assert await client.get(task.id) == task
 
 
 @pytest.mark.parametrize("kind", TRANSACTIONS)
-@pytest.mark.parametrize("submit", SUBMITS)
-async def test_it_is_gone_with_a_rollback(client: CairnQ, database: str, kind: str, submit: str) -> None:
-    async with undone(), TRANSACTIONS[kind](database) as session:
-        await client.submit("x", session=session, **SUBMITS[submit])
-        await client.submit_many([{"name": "x", **SUBMITS[submit]}, {"name": "y"}], session=session)
-        raise Undo
-    assert await client.stats() == {}
-    assert await client.get_by_key("k") is None
+async def test_nobody_claims_it_before_the_commit(client: CairnQ, database: str, kind: str) -> None:
+    async with TRANSACTIONS[kind](database) as session:
+        task = await client.submit("x", session=session)
+        assert await client.store.claim(["default"], ME) == []
+    assert [claimed.id for claimed in await client.store.claim(["default"], ME)] == [task.id]
+
+
+@pytest.mark.parametrize("kind", TRANSACTIONS)
+async def test_it_is_gone_with_a_rollback(client: CairnQ, database: str, kind: str) -> None:
+    for options in SUBMITS:
+        async with undone(), TRANSACTIONS[kind](database) as session:
+            await client.submit("x", session=session, **options)
+            await client.submit_many([{"name": "x", **options}, {"name": "y"}], session=session)
+            raise Undo
+        assert await client.stats() == {}
+        assert await client.get_by_key("k") is None
     assert not (await client.submit("x", key="k", conflict="reject")).is_terminal
 
 
