@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from cairnq.db.sqlite.executor import SqliteExecutor
 from cairnq.db.sqlite.file import DatabaseFile
 from cairnq.pure import arguments
+from cairnq.pure.models import Beat
 from cairnq.store.base import Installation
 from cairnq.store.changing import Changing
 from cairnq.store.claiming import Claiming
@@ -69,6 +70,20 @@ class SqliteStore(Submitting, Claiming, Settling, Changing, Reading, Upkeep):
     async def close(self) -> None:
         """Close what this process opened."""
         await self._executor.close()
+
+    async def renew_lapsed(self, beats: Sequence[Beat]) -> None:
+        """Renew these leases whatever they say: the clock that they were written by has been set.
+
+        Only for what its holder still has by another clock; owner and attempt are compared as ever.
+        """
+        await self._rows(
+            "beat",
+            ["lapsed_too"],
+            ids=[beat.task_id for beat in beats],
+            worker_ids=[beat.worker_id for beat in beats],
+            attempts=[beat.attempt for beat in beats],
+            leases_ms=[beat.lease_ms for beat in beats],
+        )
 
     async def vacuum_if_due(self) -> bool:
         """Never: SQLite leaves no dead rows, and new ones take the space of deleted ones."""

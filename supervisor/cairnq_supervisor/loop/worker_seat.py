@@ -17,6 +17,7 @@ from cairnq_supervisor.pure.settings import QueueSettings
 from cairnq_supervisor.roles.application import registry_for
 from cairnq_supervisor.roles.worker import WorkerPlan, engine_options, run_worker
 from cairnq_supervisor.system.processes import Ending
+from cairnq_supervisor.system.wall import wall_offset
 
 UNKNOWN_CAPACITY = 8192
 """Leases in the table of a worker whose application only the child imports. Untouched memory costs nothing."""
@@ -98,6 +99,7 @@ class WorkerSeat(Seat):
             capacity=incarnation.capacity,
             memory=incarnation.memory,
             stacks=incarnation.stacks,
+            wall_offset=wall_offset(),
         )
         return Errand(lambda channel: run_worker(plan, channel), plan.title)
 

@@ -63,6 +63,7 @@ _LEVELS = {
     "keeper.listen-lost": Level.WARNING,
     "lease.lost": Level.WARNING,
     "control.unavailable": Level.WARNING,
+    "clock.stepped": Level.WARNING,
     "reload.failed": Level.ERROR,
     "worker.replacement-failed": Level.ERROR,
     "lease.beat": Level.DEBUG,
@@ -123,6 +124,7 @@ _SENTENCES = {
     "task.failed": "{name} {task_id} failed in attempt {attempt}: {raised}",
     "task.timed_out": "{name} {task_id} outran max_run in attempt {attempt}",
     "lease.lost": "the lease of {task_id}, attempt {attempt}, is lost",
+    "clock.stepped": "the wall clock was set by {by_s} s: what runs is renewed, nothing is recovered for {quiet_s:g} s",
     "lease.recovered": "{count} task(s) with an expired lease queued again",
     "signal.ignored": "{signal} ignored: {reason}",
 }

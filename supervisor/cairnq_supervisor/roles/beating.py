@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from cairnq.pure import models as store_models
 from cairnq.pure.clock import Clock, boottime
-from cairnq.run.beats import Beater, BeatReport, LeaseKey
+from cairnq.run.beats import Beater, BeatReport, LeaseKey, Tables
 from cairnq.run.leases import LeaseTable
+from cairnq.store.base import TaskStore
+from cairnq.store.sqlite import SqliteStore
 from cairnq_supervisor.pure.messages import Beat, Beaten
+from cairnq_supervisor.roles.clockwatch import ClockWatch
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import Link
 
@@ -31,12 +35,23 @@ class Lent:
 class Beating:
     """`order` may come at any time; the newest unserved order counts."""
 
-    def __init__(self, connection: Connection, link: Link, tables: Mapping[str, Lent], clock: Clock = boottime) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        link: Link,
+        tables: Mapping[str, Lent],
+        clock: Clock = boottime,
+    ) -> None:
         self._connection = connection
         self._link = link
         self._tables = tables
         self._clock = clock
         self._order: Beat | None = None
+        self._served: Beat | None = None
+        self._fresh_until = 0.0
+        self.clockwatch: ClockWatch | None = None
+        """Where leases end by this host's wall clock: looked at before each beat."""
+
         self._news = asyncio.Event()
         self._stopping = False
         self.leases = 0
@@ -45,6 +60,11 @@ class Beating:
     def order(self, order: Beat) -> None:
         self._order = order
         self._news.set()
+
+    def repeat(self) -> None:
+        """Beat at once what the latest order names, unless it is too old to vouch for anybody."""
+        if self._served is not None and self._order is None and self._clock() < self._fresh_until:
+            self.order(self._served)
 
     def stop(self) -> None:
         """Let `run` return once the statement in hand has ended."""
@@ -82,6 +102,10 @@ class Beating:
             self._link.emit("keeper.order-stale", age_s=round(began - order.ordered_at, 3))
             return _Again()
         tables = [(worker_id, one.table) for worker_id, one in lent]
+        self._served, self._fresh_until = order, order.ordered_at + shortest / 2
+        if self.clockwatch is not None:
+            self.clockwatch.look()
+            await self._revive(self.clockwatch, tables, shortest / 2)
         report = await self._connection.ask(
             "beat", lambda store: Beater(store, self._clock).beat(tables, only=only), patience=shortest / 2
         )
@@ -91,6 +115,22 @@ class Beating:
         if report.unsure and report.retry_within_s is not None:
             return _Again(report.retry_within_s * _SOONER, report.unsure)
         return _Again()
+
+    async def _revive(self, watch: ClockWatch, tables: Tables, patience: float) -> None:
+        """After a step of the wall clock: what is held, and trusted by the steady clock, is renewed in any case."""
+        if not watch.take_renewal():
+            return
+        now = self._clock()
+        beats = [
+            store_models.Beat(entry.task_id, worker_id, entry.attempt, round(entry.lease_s * 1000))
+            for worker_id, table in tables
+            for entry in table.entries()
+            if entry.trusted_until > now
+        ]
+        if not beats:
+            return
+        if await self._connection.ask("renewal", lambda store: _renew(store, beats), patience=patience) is None:
+            watch.owe_renewal()
 
     def _report(self, order: Beat, report: BeatReport, took: float) -> None:
         self.leases = report.renewed
@@ -106,6 +146,12 @@ class Beating:
                 changed=tuple(sorted(report.changed)),
             )
         )
+
+
+async def _renew(store: TaskStore, beats: Sequence[store_models.Beat]) -> bool:
+    assert isinstance(store, SqliteStore)
+    await store.renew_lapsed(beats)
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from cairnq.pure.clock import boottime
 from cairnq.run.leases import LeaseTable
 from cairnq.run.outage import Outage
 from cairnq.store.base import Installation, TaskStore
+from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import (
     Beat,
@@ -28,6 +29,7 @@ from cairnq_supervisor.pure.messages import (
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.roles.beating import Beating, Lent
 from cairnq_supervisor.roles.caretaker import Caretaker
+from cairnq_supervisor.roles.clockwatch import ClockWatch
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.roles.sampling import sample_for_ever
@@ -71,6 +73,9 @@ class _Keeper:
         connection = Connection(lambda: keepers_store(self._plan.settings, self._plan.installation), outage)
         self._beating = Beating(connection, link, self._tables)
         self._duties = Duties(connection, link, self._tables)
+        if dsn.is_sqlite(self._plan.settings.database):
+            lease = self._plan.settings.shortest_lease
+            self._beating.clockwatch = ClockWatch(link, lease=lease, on_step=self._beating.repeat)
         link.open()
         return await guarded("keeper", link, self._live(connection, link))
 
@@ -90,9 +95,11 @@ class _Keeper:
             [QUEUED_CHANNEL], lambda _channel, queue: link.send(Queued(queue)), lambda on: link.send(Listening(on))
         )
         beating = asyncio.ensure_future(self._beating.run())
+        watch = self._beating.clockwatch
         endless = [
             asyncio.ensure_future(work)
             for work in (
+                *([watch.run()] if watch is not None else []),
                 self._recover_for_ever(connection, link),
                 sample_for_ever(connection, link, self._queues, patience=self._plan.settings.shortest_lease / 3),
                 self._caretaker(link).run(),
@@ -125,7 +132,8 @@ class _Keeper:
         while True:
             await asyncio.sleep(interval * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, not a secret
             recovered, count = 0, _RECOVERY_BATCH
-            while count == _RECOVERY_BATCH:
+            watch = self._beating.clockwatch
+            while count == _RECOVERY_BATCH and (watch is None or watch.may_recover()):
                 count = await connection.ask("recover", lambda s: s.recover(_RECOVERY_BATCH), patience=lease) or 0
                 recovered += count
             if recovered:

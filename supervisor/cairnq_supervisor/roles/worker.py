@@ -11,10 +11,11 @@ from typing import Any
 from cairnq.pure.clock import boottime
 from cairnq.pure.models import Held
 from cairnq.run.engine import Engine
-from cairnq.run.leases import LeaseTable
+from cairnq.run.leases import LeaseTable, margin
 from cairnq.run.options import EngineOptions
 from cairnq.run.registry import Registry
 from cairnq.store.base import Installation, TaskStore
+from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.evidence import OVERRUN_GRACE
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import (
@@ -46,6 +47,7 @@ from cairnq_supervisor.roles.watched import WatchedTable
 from cairnq_supervisor.system.channel import Channel, Received
 from cairnq_supervisor.system.processes import resident_bytes
 from cairnq_supervisor.system.stacks import StackBook
+from cairnq_supervisor.system.wall import wall_offset
 
 _ORPHANS_REST = 1.0
 """Seconds before the end of trust in which an orphan cancels and gives back what still runs."""
@@ -70,6 +72,8 @@ class WorkerPlan:
     memory: memoryview = field(repr=False)
     """Of the lease table, which the supervisor reads too."""
     stacks: StackBook
+    wall_offset: float
+    """The supervisor's, when it forked."""
 
     @property
     def title(self) -> str:
@@ -116,6 +120,7 @@ class _Worker:
         try:
             registry = self._plan.registry or self._import()
             self._check_size()
+            self._check_clock()
         except ApplicationError as error:
             link.send(BootFailed(Exit.CONFIG, str(error)))
             await link.flush(GOODBYE)
@@ -139,6 +144,15 @@ class _Worker:
             key = f"queues.{self._plan.queue.name}.max_rss"
             raise ApplicationError(
                 f"{key} is {limit >> 20} MiB, but a worker takes {size >> 20} MiB when it has booted"
+            )
+
+    def _check_clock(self) -> None:
+        """On SQLite the clock of whoever writes decides when a lease ends: one for all, or tasks would run twice."""
+        off = wall_offset() - self._plan.wall_offset
+        if dsn.is_sqlite(self._plan.settings.database) and abs(off) > margin(self._plan.queue.lease):
+            raise ApplicationError(
+                f"the worker's clock is {off:+,.1f} s off the supervisor's, and on SQLite leases end by it: "
+                "see whether the application, or a library in LD_PRELOAD, sets its own time"
             )
 
     def _import(self) -> Registry:
