@@ -1,7 +1,7 @@
 # Everything a contributor runs. `make` alone explains.
 
 PYTHON := $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
-    "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
+    "$$p" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
 # Tests run on that many workers at once, those that measure time on one (see tests/support/turns.py).
