@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from cairnq import Registry
+from cairnq import DatabaseUnavailable, Registry
 from cairnq.pure.clock import boottime
 from cairnq.pure.ids import new_worker_id
 from cairnq.run.beats import Beater, BeatReport
@@ -52,6 +52,18 @@ class Rig:
 
 
 MakeRig = Callable[..., AbstractAsyncContextManager[Rig]]
+
+
+def lose_next_reply(store: Any, operation: str) -> None:
+    """The next call takes effect on the server, and its caller learns nothing but that the connection is gone."""
+    original = getattr(store, operation)
+
+    async def cut_off(*arguments: Any, **keywords: Any) -> Any:
+        setattr(store, operation, original)
+        await original(*arguments, **keywords)
+        raise DatabaseUnavailable("the connection was reset before the reply came")
+
+    setattr(store, operation, cut_off)
 
 
 async def move_to_another_worker(store: Any, task_id: str) -> None:

@@ -110,6 +110,21 @@ async def test_succeed_settles_at_once_and_the_handler_goes_on(client: CairnQ, m
     assert (await client.get(task.id)).result == {"early": True}  # type: ignore[union-attr]
 
 
+async def test_what_a_handler_left_behind_writes_nothing_after_the_call(
+    client: CairnQ, make_worker: MakeWorker
+) -> None:
+    worker, left = make_worker(), []
+    worker.register("leaves", lambda ctx: left.append(ctx._context))
+    async with worker.background():
+        await client.call("leaves")
+        [ctx] = left
+        for write in (ctx.submit("leaves"), ctx.progress(0.5), ctx.heartbeat()):
+            with pytest.raises(LostLease):
+                await write
+        assert await ctx.succeed("again") is None
+    assert (await client.stats())["default"]["succeeded"] == 1
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [

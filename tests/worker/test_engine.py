@@ -60,6 +60,41 @@ async def test_quiescing_gives_back_what_waits_and_resuming_takes_it_again(clien
         assert [(await client.wait(task_id)).attempt for task_id in held] == [1] * len(held)
 
 
+async def test_nothing_is_claimed_while_the_outcome_of_a_release_is_unknown(
+    client: CairnQ, make_rig: MakeRig, store: Any
+) -> None:
+    registry, gate, order, written = Registry(), Gate(), [], asyncio.Event()
+    registry.register("heavy", gate)
+    claim_many, settle_many = store.claim_many, store.settle_many
+
+    async def claim(*arguments: Any) -> Any:
+        order.append("claimed")
+        return await claim_many(*arguments)
+
+    async def settle(*arguments: Any) -> Any:
+        await written.wait()
+        order.append("released")
+        return await settle_many(*arguments)
+
+    async with make_rig(registry, concurrency=8, max_in_flight_bytes=100) as rig:
+        held = await fill_the_budget(client, gate, rig)
+        await until(lambda: not rig.engine._claimer.is_busy, rig.engine._changed)
+        store.claim_many, store.settle_many = claim, settle
+        rig.engine.quiesce()
+        rig.engine.resume()
+        rig.engine._holdings.budget.remove(10_000)  # as if there were all the room in the world
+        for _ in range(20):
+            await client.get(held[0])
+        assert order == []
+        rig.engine._holdings.budget.add(10_000)
+        gate.open()
+        written.set()
+        for task_id in held:
+            await client.wait(task_id)
+    assert order[0] == "released"
+    assert "claimed" in order
+
+
 async def test_a_waiting_row_that_is_lost_never_starts(
     client: CairnQ, make_rig: MakeRig, store: Any, events: Recorder
 ) -> None:
