@@ -142,11 +142,8 @@ async def test_a_long_transaction_does_not_silence_its_queue(store, ear, databas
     """It holds the gate of one moment; 50 ms later the gate is another."""
     with psycopg.connect(database) as long:
         _hold_the_gate_of(long, "busy")
-        bucket = "select (extract(epoch from clock_timestamp()) * 20)::bigint"
         with psycopg.connect(database, autocommit=True) as watch:
-            start = watch.execute(bucket).fetchone()
-            while watch.execute(bucket).fetchone() == start:
-                continue
+            _await_next(watch, 20)
         for _ in range(3):
             await store.submit("a", queue="busy")
         assert ("cairnq_queued", "busy") in ear.heard()
@@ -176,3 +173,47 @@ async def test_sixteen_writers_at_once_are_all_heard_of(store, ear, database):
 def _hold_the_gate_of(connection: psycopg.Connection[Any], queue: str) -> None:
     """An insert in a transaction that stays open."""
     connection.execute(INSERT, ["task_held", queue])
+
+
+def test_a_session_says_it_once_in_a_moment_and_again_in_the_next(ear, database):
+    """Two transactions within microseconds mostly share a moment of 4 ms; a hundred of such pairs cannot all differ."""
+    pair = """
+    do $$ begin
+        insert into cairnq_tasks (id, name, queue, status, payload, run_at_ms, created_at_ms, updated_at_ms)
+        values ('task_{0}_1', 'n', 'q', 'queued', '{{}}', 0, 0, 0);
+        commit;
+        insert into cairnq_tasks (id, name, queue, status, payload, run_at_ms, created_at_ms, updated_at_ms)
+        values ('task_{0}_2', 'n', 'q', 'queued', '{{}}', 0, 0, 0);
+    end $$
+    """
+    with psycopg.connect(database, autocommit=True) as connection:
+        for number in range(20):
+            connection.execute(pair.format(number).encode())
+            _await_next(connection, 250)
+    notes = ear.heard()
+    assert set(notes) == {("cairnq_queued", "q")}
+    assert 20 <= len(notes) < 40
+
+
+def test_a_rollback_does_not_silence_what_follows(ear, database):
+    with psycopg.connect(database) as connection:
+        connection.execute(INSERT, ["task_1", "q"])
+        connection.rollback()
+        connection.execute(INSERT, ["task_2", "q"])
+        connection.commit()
+    assert ear.heard() == [("cairnq_queued", "q")]
+
+
+def test_a_session_names_each_queue(ear, database):
+    with psycopg.connect(database, autocommit=True) as connection:
+        for number, queue in enumerate(["x", "y"]):
+            connection.execute(INSERT, [f"task_{number}", queue])
+    assert ear.heard() == [("cairnq_queued", "x"), ("cairnq_queued", "y")]
+
+
+def _await_next(connection: psycopg.Connection[Any], per_second: int) -> None:
+    """Returns in another moment of the database's clock than that of the call."""
+    moment = f"select (extract(epoch from clock_timestamp()) * {per_second})::bigint".encode()
+    first = connection.execute(moment).fetchone()
+    while connection.execute(moment).fetchone() == first:
+        continue
