@@ -21,6 +21,8 @@ def main() -> int:
     options = _parse(sys.argv[1:])
     # Ctrl-C in a terminal reaches the whole group; the tests decide when a server ends, not the key.
     os.setsid()
+    for ending in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(ending, signal.SIG_DFL)  # a shell's `&` has INT and QUIT ignored, and so would the server
     identity = {"user": options.user, "group": options.group, "extra_groups": []} if options.user is not None else {}
     server = subprocess.Popen(
         options.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **identity
