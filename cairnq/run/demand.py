@@ -59,6 +59,12 @@ class Demand:
         self._usage = usage
         self._holdings = holdings
         self._turn = 0
+        self._amounts: dict[str, int] = {}
+        self._read_registry()
+
+    def set_resource(self, name: str, amount: int) -> None:
+        """From now on so many calls may share it, 0 included, whatever the registry and the options say."""
+        self._amounts[name] = amount
         self._read_registry()
 
     def limit(self) -> int:
@@ -87,7 +93,8 @@ class Demand:
     def _read_registry(self) -> None:
         self._version = self._registry.version
         handlers = self._registry.handlers.values()
-        self._ceilings = Ceilings(self._options.concurrency, {**self._registry.resources, **self._options.resources})
+        amounts = {**self._registry.resources, **self._options.resources, **self._amounts}
+        self._ceilings = Ceilings(self._options.concurrency, amounts)
         self._shares = [
             Share((h.name,), batch=h.batch or 1, concurrency=h.concurrency, resource=h.resource)
             for h in handlers

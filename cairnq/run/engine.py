@@ -57,7 +57,8 @@ class Engine:
         self._deadline = float("inf")
         self._draining: asyncio.Task[list[Held]] | None = None
         self._done = DoneWatch(store)
-        usage, budget = Usage(), PayloadBudget(options.max_in_flight_bytes)
+        self._usage = usage = Usage()
+        budget = PayloadBudget(options.max_in_flight_bytes)
         self._holdings = Holdings(table, budget, options.lease_s, clock, observer)
         self._settler = Settler(
             store,
@@ -80,10 +81,11 @@ class Engine:
             wait=Waiter(store, self._done).wait,
         )
         self._executor = Executor(registry, self._holdings, usage, desk, emit=emit, on_room=self._room_changed)
+        self._demand = demand.Demand(registry, options, usage, self._holdings)
         self._claimer = Claimer(
             desk,
             queues,
-            demand=demand.Demand(registry, options, usage, self._holdings),
+            demand=self._demand,
             holdings=self._holdings,
             executor=self._executor,
             settler=self._settler,
@@ -100,6 +102,16 @@ class Engine:
 
     table_capacity = staticmethod(demand.table_capacity)
     """Leases that this worker may hold at once: running ones, and as many again on their way in and out."""
+
+    def set_resource(self, name: str, amount: int) -> None:
+        """So many calls may share it from now on; those under way go on. 0: none of its names is claimed."""
+        self._demand.set_resource(name, amount)
+        self._room_changed()
+        self.wake()
+
+    def resource_in_use(self, name: str) -> int:
+        """Calls under way, or held and about to start, that share it."""
+        return self._usage.by_resource[name]
 
     @property
     def overrun(self) -> int:

@@ -41,7 +41,6 @@ async def test_all_faults_of_the_configuration_are_listed_together_with_exit_78(
         ('app = "plain:registry"', "is a dict, not a cairnq.Registry"),
         (CONFIG + '[queues.a]\nhandlers = ["nobody"]', "names 'nobody', which is not registered"),
         (CONFIG + "[resources]\ngpu = 1", "is not declared by the application (declared: none)"),
-        ('app = "scarce:registry"\n[queues.a]\nprocesses = 2', "is used by 2 worker processes (a)"),
     ],
 )
 async def test_an_application_that_cannot_be_used_is_exit_78(runs, config, says):

@@ -61,8 +61,6 @@ class Desk:
 
     def _scale(self, name: str, processes: int) -> Mapping[str, Any]:
         (queue,) = self._queues(name)
-        if processes > 1 and self._fleet.roster.is_single(queue):
-            raise BadRequest(f"queue {name!r} has handlers that use a resource: it can have one process")
         self._fleet.sizer.leave_alone(name)
         self._fleet.roster.scale(queue, processes)
         return {"queue": name, "processes": processes}

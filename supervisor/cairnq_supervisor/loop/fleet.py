@@ -10,12 +10,13 @@ from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.keeper_seat import Duty, KeeperSeat
 from cairnq_supervisor.loop.reactor import Timer
+from cairnq_supervisor.loop.resources import Resources
 from cairnq_supervisor.loop.roster import Roster
 from cairnq_supervisor.loop.sizer import Sizer
 from cairnq_supervisor.loop.warden import Warden
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure.lifecycle import SeatState
-from cairnq_supervisor.pure.messages import Policy, Settle
+from cairnq_supervisor.pure.messages import Policy, Returned, Settle
 from cairnq_supervisor.pure.tally import Tally
 from cairnq_supervisor.system.processes import Ending
 
@@ -36,6 +37,7 @@ class Fleet:
         self.keeper = KeeperSeat(house, self, review)
         self.roster = Roster(house, lambda *place: WorkerSeat(*place, steward=self, review=review))
         self.sizer = Sizer(house, self.roster)
+        self.resources = Resources(lambda: self.workers, house.clock)
         self.warden = Warden(house, self.roster.replace)
         self.past: Counter[str] = Counter()
         """Totals of the workers that are gone."""
@@ -100,6 +102,7 @@ class Fleet:
 
     def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None:
         """One that left in order, or never was let in, left nothing; anything else is the keeper's to settle."""
+        self.resources.bury(incarnation.worker_id)
         self.past.update({name: getattr(incarnation.table, name) for name in TOTALS})
         past = Tally.decoded(self._past_tallies.get(seat.queue.name, {}))
         past.add(Tally.decoded(seat.tallied))
@@ -118,6 +121,13 @@ class Fleet:
 
     def welcome(self, seat: WorkerSeat) -> None:
         self.warden.welcome(seat)
+        self.resources.welcome(seat)
+
+    def retire(self, incarnation: Incarnation) -> None:
+        self.resources.retire(incarnation.worker_id)
+
+    def returned(self, incarnation: Incarnation, message: Returned) -> None:
+        self.resources.returned(incarnation.worker_id, message)
 
     def pass_on(self, queue: str) -> None:
         self.queued(queue)
@@ -136,7 +146,9 @@ class Fleet:
                 worker.leases_changed()
 
     def sampled(self) -> None:
-        self.sizer.sampled({queue: numbers[0] or 0 for queue, numbers in self.keeper.backlog.items()})
+        due = {queue: numbers[0] or 0 for queue, numbers in self.keeper.backlog.items()}
+        self.sizer.sampled(due)
+        self.resources.sampled(due)
 
     def order_beat(self) -> None:
         """Vouch for every worker whose process is alive, so that the keeper renews what they hold."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from cairnq.pure.clock import Clock
@@ -29,9 +30,11 @@ class House:
     outages: Outages
     clock: Clock
     oom_kills: OomKills
+    unit_locks: tuple[Path, str] | None = None
+    """Folder and stem of the files whose locks go with units of resources."""
     pids: set[int] = field(default_factory=set)
     """Children that are watched by their pidfds."""
     resource_queues: frozenset[str] = frozenset()
-    """Queues of which two workers must not be there at the same time, even for a moment."""
+    """Queues that use a resource: a successor can do little before the old worker has given up its units."""
     stale_modules: frozenset[str] = frozenset()
     """Modules of an application that was preloaded and is not the current one any more."""

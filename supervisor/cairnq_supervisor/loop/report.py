@@ -42,6 +42,7 @@ def report(
         "keeper": _keeper(fleet.keeper, now),
         "queues": [_queue(queue, fleet, workers) for queue in fleet.roster.queues],
         "workers": workers,
+        "resources": fleet.resources.held(),
         "totals": {gauge: sum(worker[gauge] for worker in workers) + fleet.past[gauge] for gauge in _GAUGES},
     }
 

@@ -95,16 +95,12 @@ class Roster:
             self._hire(queue, next(free))
 
     def scale_all(self, step: int) -> None:
-        """`step` processes more on every queue that can have several; the last one stays."""
+        """`step` processes more on every queue; the last one stays."""
         for queue in self.queues:
             processes = self.wanted(queue.name) + step
-            if processes >= 1 and not self.is_single(queue):
+            if processes >= 1:
                 self.scale(queue, processes)
                 self._house.emit("queue.scaled", queue=queue.name, processes=processes)
-
-    def is_single(self, queue: QueueSettings) -> bool:
-        """Whether there may be one worker of this queue at a time: its handlers use a resource."""
-        return queue.name in self._house.resource_queues
 
     def drain(self, deadline: float) -> None:
         """Everybody leaves, by one deadline."""
@@ -178,7 +174,7 @@ class Roster:
 
     def _begin(self, one: _Replacement) -> bool:
         """The successor first, unless two must not be there at the same time, or there is nobody to wait for."""
-        first_out = not one.old.live or self.is_single(one.queue)
+        first_out = not one.old.live or one.queue.name in self._house.resource_queues
         if first_out and one.old.wanted:
             one.old.drain(self._deadline())
             return True

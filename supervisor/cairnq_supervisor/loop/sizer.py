@@ -21,7 +21,7 @@ class Sizer:
         self._sizings = {
             queue.name: Sizing(queue.processes, queue.max_processes)
             for queue in roster.queues
-            if queue.max_processes is not None and not roster.is_single(queue)
+            if queue.max_processes is not None
         }
         self._due: dict[str, int] = {}
         self._looking: set[str] = set()

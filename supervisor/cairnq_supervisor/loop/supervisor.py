@@ -27,6 +27,7 @@ from cairnq_supervisor.loop.outside import Outside
 from cairnq_supervisor.loop.reactor import Reactor
 from cairnq_supervisor.loop.reloading import Reloads, Renewal
 from cairnq_supervisor.loop.report import report
+from cairnq_supervisor.loop.resources import forget_units
 from cairnq_supervisor.loop.sinks import flush_when_writable
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.lifecycle import FLEET_TABLE, FleetAction, FleetEvent, FleetState
@@ -74,6 +75,7 @@ class Supervisor:
             outages=Outages(journal.emit),
             clock=clock,
             oom_kills=OomKills(),
+            unit_locks=(outside.control.path.parent, outside.control.path.stem) if outside.control else None,
             resource_queues=frozenset(queues_with_resources(registry, settings.queues) if registry is not None else ()),
         )
         self._renewal = renewal
@@ -106,6 +108,7 @@ class Supervisor:
         self._reactor.run()
         if control is not None:
             control.close()
+        forget_units(self._house.unit_locks)
         self._journal.emit("supervisor.stopped", code=int(self._code))
         pipe.close()
         self._reactor.close()

@@ -11,7 +11,18 @@ from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.seat import Seat
 from cairnq_supervisor.pure.lifecycle import SeatState
-from cairnq_supervisor.pure.messages import Admit, Exhausting, Holding, LeasesChanged, Message, Overrun, Tallied, Wake
+from cairnq_supervisor.pure.messages import (
+    Admit,
+    Exhausting,
+    Holding,
+    LeasesChanged,
+    Message,
+    Overrun,
+    Returned,
+    Tallied,
+    Uses,
+    Wake,
+)
 from cairnq_supervisor.pure.policy import Respawn
 from cairnq_supervisor.pure.settings import QueueSettings
 from cairnq_supervisor.roles.application import registry_for
@@ -33,6 +44,8 @@ class Steward(Protocol):
     def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None: ...
     def beats_needed(self) -> None: ...
     def welcome(self, seat: WorkerSeat) -> None: ...
+    def retire(self, incarnation: Incarnation) -> None: ...
+    def returned(self, incarnation: Incarnation, message: Returned) -> None: ...
     def pass_on(self, queue: str) -> None: ...
 
 
@@ -59,6 +72,8 @@ class WorkerSeat(Seat):
         self.admitted = False
         self.overrun: tuple[str, ...] = ()
         """Tasks for whose sake the latest child was killed."""
+        self.uses: dict[str, int] = {}
+        """Resources of its handlers, and how much of each this host has, as its child said."""
         self.tallied: dict[str, Any] = {}
         """What its child last said about its tasks, as it was encoded."""
 
@@ -87,7 +102,7 @@ class WorkerSeat(Seat):
     def errand(self) -> Errand:
         house = self.house
         incarnation = Incarnation(self._capacity(), self.queue.lease, house.descriptors)
-        self.incarnation, self.admitted, self.overrun = incarnation, False, ()
+        self.incarnation, self.admitted, self.overrun, self.uses = incarnation, False, (), {}
         plan = WorkerPlan(
             settings=house.settings,
             queue=self.queue,
@@ -99,6 +114,7 @@ class WorkerSeat(Seat):
             capacity=incarnation.capacity,
             memory=incarnation.memory,
             stacks=incarnation.stacks,
+            unit_locks=house.unit_locks,
             wall_offset=wall_offset(),
         )
         return Errand(lambda channel: run_worker(plan, channel), plan.title)
@@ -113,10 +129,15 @@ class WorkerSeat(Seat):
         self.overrun = task_ids
         self.kill(f"{len(task_ids)} call(s) outran max_run and were not ended", from_outside=True)
 
+    def drain(self, deadline: float) -> None:
+        super().drain(deadline)
+        if self.incarnation is not None:
+            self._steward.retire(self.incarnation)
+
     def admit(self) -> None:
         self.admitted = True
-        self._steward.welcome(self)
         self.say(Admit())
+        self._steward.welcome(self)
 
     def wake(self) -> None:
         self.say(Wake())
@@ -132,6 +153,10 @@ class WorkerSeat(Seat):
                 self.kill("a call outran max_run and does not end", from_outside=True)
             case Exhausting():
                 self._steward.pass_on(self.queue.name)
+            case Uses(amounts=amounts):
+                self.uses = amounts
+            case Returned() if self.incarnation is not None:
+                self._steward.returned(self.incarnation, message)
             case Tallied(names=names):
                 self.tallied = names
 

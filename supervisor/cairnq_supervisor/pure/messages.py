@@ -252,6 +252,37 @@ class Told(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Uses(Message):
+    """Said before `Ready`: the resources of this worker's handlers, and how much of each the host has."""
+
+    amounts: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant(Message):
+    """This unit of a resource is the worker's, once it holds the unit's lock."""
+
+    resource: str
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskBack(Message):
+    """Begin no call with this unit any more, and give it back when those under way do not need it."""
+
+    resource: str
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Returned(Message):
+    """No call of this worker needs the unit; its lock is free."""
+
+    resource: str
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ready(Message):
     """The child has all that it needs."""
 

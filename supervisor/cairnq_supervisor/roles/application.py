@@ -65,6 +65,12 @@ def queues_with_resources(registry: Registry, queues: Iterable[QueueSettings]) -
     return tuple(queue.name for queue in queues if any(h.resource is not None for h in _matching(registry, queue)))
 
 
+def amounts_used(registry: Registry, settings: Settings) -> dict[str, int]:
+    """The resources of these handlers, and how much of each this host has: as configured, else as declared."""
+    amounts = {**registry.resources, **settings.resources}
+    return {name: amounts[name] for name in {h.resource for h in registry.handlers.values()} if name is not None}
+
+
 def application_faults(registry: Registry, settings: Settings, origin: str) -> list[Fault]:
     """Where the configuration and the application do not fit together."""
     faults = []
@@ -73,7 +79,7 @@ def application_faults(registry: Registry, settings: Settings, origin: str) -> l
         faults.append(Fault(origin, f"resources.{name}", f"is not declared by the application (declared: {known})"))
     for queue in settings.queues:
         faults += _handler_faults(registry, queue, origin)
-    return faults + _shared_resource_faults(registry, settings.queues, origin)
+    return faults
 
 
 def registry_for(registry: Registry, queue: QueueSettings) -> Registry:
@@ -104,19 +110,6 @@ def _handler_faults(registry: Registry, queue: QueueSettings, origin: str) -> li
     key = f"queues.{queue.name}.handlers"
     missing = [name for name in queue.handlers or () if name not in registry.handlers]
     return [Fault(origin, key, f"names {name!r}, which is not registered (registered: {known})") for name in missing]
-
-
-def _shared_resource_faults(registry: Registry, queues: Iterable[QueueSettings], origin: str) -> list[Fault]:
-    """A ceiling holds within one process; one that several processes would share is refused, not half kept."""
-    faults = []
-    for resource in registry.resources:
-        users = [queue for queue in queues if any(h.resource == resource for h in _matching(registry, queue))]
-        processes = sum(queue.most_processes for queue in users)
-        if processes > 1:
-            where = ", ".join(queue.name for queue in users)
-            problem = f"is used by {processes} worker processes ({where}); give its handlers a queue with processes = 1"
-            faults.append(Fault(origin, f"resources.{resource}", problem))
-    return faults
 
 
 def _own_frames(error: BaseException) -> str:

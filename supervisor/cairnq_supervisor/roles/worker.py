@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from cairnq.pure.clock import boottime
@@ -20,20 +21,25 @@ from cairnq_supervisor.pure.evidence import OVERRUN_GRACE
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import (
     Admit,
+    AskBack,
     BootFailed,
     Drain,
     Drained,
+    Grant,
     LeasesChanged,
+    Message,
     Overrun,
     Quiesce,
     Ready,
     Resume,
+    Uses,
     Wake,
 )
 from cairnq_supervisor.pure.quantities import format_size
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from cairnq_supervisor.roles.application import (
     ApplicationError,
+    amounts_used,
     application_faults,
     forget_modules,
     load_registry,
@@ -43,6 +49,7 @@ from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.roles.stores import open_store
 from cairnq_supervisor.roles.tallying import Tallying
 from cairnq_supervisor.roles.title import keep_title
+from cairnq_supervisor.roles.units import Units
 from cairnq_supervisor.roles.watched import WatchedTable
 from cairnq_supervisor.system.channel import Channel, Received
 from cairnq_supervisor.system.processes import resident_bytes
@@ -72,6 +79,8 @@ class WorkerPlan:
     memory: memoryview = field(repr=False)
     """Of the lease table, which the supervisor reads too."""
     stacks: StackBook
+    unit_locks: tuple[Path, str] | None
+    """Folder and stem of the files whose locks go with units of resources."""
     wall_offset: float
     """The supervisor's, when it forked."""
 
@@ -109,6 +118,9 @@ class _Worker:
         self._admitted = asyncio.Event()
         self._dismissed = asyncio.Event()
         self._quiesced = False
+        self._units: Units | None = None
+        self._early: list[Message] = []
+        """Said in the same breath as the admission, before there is an engine."""
         self._drains: list[asyncio.Future[list[Held]]] = []
 
     async def live(self, channel: Channel) -> int:
@@ -126,9 +138,11 @@ class _Worker:
             await link.flush(GOODBYE)
             return Exit.CONFIG
         store = open_store(self._plan.settings, connections=(1, 10), installation=self._plan.installation)
+        registry = registry_for(registry, self._plan.queue)
+        link.send(Uses(amounts_used(registry, self._plan.settings)))
         link.send(Ready())
         try:
-            unended = await self._serve(registry_for(registry, self._plan.queue), store, link)
+            unended = await self._serve(registry, store, link)
             link.send(Drained(unended))
             await link.flush(GOODBYE)
             if unended:
@@ -182,6 +196,9 @@ class _Worker:
             emit=self._emitting(link),
             observer=tallying,
         )
+        self._units = self._own_units(engine, registry, link)
+        for message in self._early:
+            self._hear_at_work(engine, message)
         if self._quiesced:
             engine.quiesce()
         if self._dismissed.is_set():
@@ -197,6 +214,14 @@ class _Worker:
         if not self._drains:
             raise RuntimeError("the engine stopped unasked")
         return len(await self._drains[-1])
+
+    def _own_units(self, engine: Engine, registry: Registry, link: Link) -> Units:
+        """None to begin with: the supervisor hands them out."""
+        for resource in amounts_used(registry, self._plan.settings):
+            engine.set_resource(resource, 0)
+        return Units(
+            self._plan.unit_locks, say=link.send, set_ceiling=engine.set_resource, in_use=engine.resource_in_use
+        )
 
     def _title(self, table: LeaseTable) -> str:
         calls = f"{table.in_flight_calls}/{self._plan.queue.concurrency} calls"
@@ -257,11 +282,24 @@ class _Worker:
                 self._quiesced = False
                 if engine is not None:
                     engine.resume()
-            case Wake() if engine is not None and self._table is not None:
+            case message if engine is None:
+                self._early.append(message)
+            case message:
+                self._hear_at_work(engine, message)
+
+    def _hear_at_work(self, engine: Engine, message: Message) -> None:
+        assert self._units is not None
+        assert self._table is not None
+        match message:
+            case Wake():
                 self._table.woken()
                 engine.wake()
-            case LeasesChanged() if engine is not None:
+            case LeasesChanged():
                 engine.leases_changed()
+            case Grant(resource=resource, unit=unit):
+                self._units.granted(resource, unit)
+            case AskBack(resource=resource, unit=unit):
+                self._units.asked_back(resource, unit)
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
