@@ -35,7 +35,7 @@ Rate = Callable[[], float]
 
 def measure(server: Cluster, *, quick: bool) -> Iterator[Figure]:
     dsns = {variant: _database(server, variant) for variant in (NONE, OURS, *(() if quick else OTHER))}
-    rounds = 15 if quick else 40
+    rounds = 20 if quick else 50
     for clients in CLIENTS:
         raw = {variant: _pgbench(server, dsn, clients) for variant, dsn in dsns.items()}
         yield from _figures(f"the statement by pgbench, {clients} clients", dsns, raw, rounds)

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-NONE, OURS, UNGATED, STATEMENT, WHEN = "none", "ours", "ungated", "by statement", "gate in when"
+NONE, OURS, UNGATED = "none", "ours", "ungated"
+LOCK, STATEMENT, WHEN = "lock alone", "lock alone, by statement", "lock alone, in when"
+"""`lock alone`: one transaction at a time notifies of a queue, and no session remembers that it did."""
 
 _UNGATED = """
 create function ungated() returns trigger language plpgsql as $$
 begin perform pg_notify('cairnq_queued', new.queue); return null; end $$;
 create trigger other_notify after insert or update of status on cairnq_tasks
     for each row when (new.status <> 'running') execute function ungated();
+"""
+_LOCK = """
+create function locked() returns trigger language plpgsql as $$
+begin
+    if new.status = 'queued' then
+        if pg_try_advisory_xact_lock(
+            hashtext(new.queue), ((extract(epoch from clock_timestamp()) * 20)::bigint % 2147483647)::integer
+        ) then
+            perform pg_notify('cairnq_queued', new.queue);
+        end if;
+    else
+        perform pg_notify('cairnq_done', new.id);
+    end if;
+    return null;
+end $$;
+create trigger other_notify after insert or update of status on cairnq_tasks
+    for each row when (new.status <> 'running') execute function locked();
 """
 _BY_STATEMENT = """
 create function by_statement() returns trigger language plpgsql as $$
@@ -41,5 +60,5 @@ create trigger other_notify after insert or update of status on cairnq_tasks for
         hashtext(new.queue), ((extract(epoch from clock_timestamp()) * 20)::bigint % 2147483647)::integer)))
     execute function when_gated();
 """
-OTHER = {UNGATED: _UNGATED, STATEMENT: _BY_STATEMENT, WHEN: _WHEN}
+OTHER = {UNGATED: _UNGATED, LOCK: _LOCK, STATEMENT: _BY_STATEMENT, WHEN: _WHEN}
 """Each is added in the place of ours, which is disabled."""
