@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+pytestmark = pytest.mark.sqlite
+
 FLEET = """
 app = "shop:registry"
 lease = "5s"

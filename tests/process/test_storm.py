@@ -12,6 +12,8 @@ import pytest
 
 from tests.process.support import PATIENCE, children, descriptors
 
+pytestmark = pytest.mark.sqlite
+
 FLEET = """
 app = "gates:registry"
 lease = "3s"
