@@ -12,7 +12,7 @@ from cairnq.db.fault import Fault
 from cairnq.db.session import Executor, Row, Session
 from cairnq.db.sqlstate import classify, translate
 from cairnq.db.statements import Statements
-from cairnq.pure.errors import StoreClosed
+from cairnq.pure.errors import CairnQError, DatabaseUnavailable, StoreClosed
 from cairnq.store.base import Installation
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class StatementRunner:
             async with self._executor.autocommit() as session:
                 yield BoundSession(session, statements)
         except Exception as error:  # noqa: BLE001 - raised again, as ours
-            raise_translated(error)
+            raise_translated(error, own=True)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[BoundSession]:
@@ -83,7 +83,7 @@ class StatementRunner:
             async with self._executor.transaction() as session:
                 yield BoundSession(session, statements)
         except Exception as error:  # noqa: BLE001 - raised again, as ours
-            raise_translated(error)
+            raise_translated(error, own=True)
 
     async def _rows(
         self,
@@ -134,11 +134,17 @@ async def callers(work: Awaitable[T]) -> T:
         raise CallersError(error) from error
 
 
-def raise_translated(error: Exception) -> NoReturn:
-    """Raise the error of ours that stands for it, or the error itself."""
+def raise_translated(error: Exception, *, own: bool = False) -> NoReturn:
+    """Raise the error of ours that stands for it, or the error itself.
+
+    `own`: the transaction was ours. A deadlock or a lock time-out in one of the caller's is left in the driver's words,
+    by which they know that they may try theirs again.
+    """
     if isinstance(error, CallersError):
         raise error.original
     ours = translate(error)
-    if ours is error:
-        raise error
-    raise ours from error
+    if ours is not error:
+        raise ours from error
+    if own and classify(error) is Fault.RETRY and not isinstance(error, CairnQError):
+        raise DatabaseUnavailable(f"the database could not do this now, and may later: {str(error).strip()}") from error
+    raise error

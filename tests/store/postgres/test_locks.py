@@ -9,7 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from cairnq import Beat, Held, LostLease, PostgresStore, Settlement, Standing, Task
+from cairnq import Beat, DatabaseUnavailable, Held, LostLease, PostgresStore, Settlement, Standing, Task
+from cairnq.db.fault import Fault
+from cairnq.db.sqlstate import classify
 from tests.store.postgres.sessions import until_blocked
 from tests.support.tasks import ERROR, LEASE_MS, ME, claimed
 
@@ -138,3 +140,19 @@ async def test_a_cancel_while_the_result_is_written_is_obeyed(
     await somebody.commit()
     ended = await completing
     assert (ended.status, ended.result) == ("canceled", None)
+
+
+@pytest.mark.parametrize("write", WRITES)
+async def test_a_lock_that_is_not_had_in_time_is_named_and_may_be_asked_for_again(
+    store: PostgresStore, somebody: psycopg.AsyncConnection[Any], database: str, write: str
+) -> None:
+    """Where the role or the URL sets a lock_timeout."""
+    hurried = PostgresStore(database + "?options=-c%20lock_timeout%3D20ms", installation=store.installation)
+    task = await claimed(store)
+    await lock(somebody, task)
+    with pytest.raises(DatabaseUnavailable, match="may later: canceling statement due to lock timeout") as late:
+        await WRITES[write](hurried, task)
+    assert classify(late.value) is Fault.RETRY
+    await somebody.rollback()
+    assert await WRITES[write](hurried, task) is not None
+    await hurried.close()
