@@ -6,6 +6,7 @@ A machine's speed drifts by more than what is measured here; short slices, side 
 from __future__ import annotations
 
 import asyncio
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -74,9 +75,8 @@ def _figures(
 
 def _take_turns(rates: Mapping[str, Rate], rounds: int) -> dict[str, list[float]]:
     slices: dict[str, list[float]] = {variant: [] for variant in rates}
-    for number in range(rounds):
-        order = list(rates) if number % 2 == 0 else list(rates)[::-1]
-        for variant in order:
+    for _ in range(rounds):
+        for variant in random.sample(list(rates), len(rates)):  # whoever ran just before is warm
             slices[variant].append(rates[variant]())
     return slices
 
