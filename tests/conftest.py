@@ -19,7 +19,11 @@ from tests.support.guarded import server_identity
 from tests.support.pooler import Pooler, find_pgbouncer
 from tests.support.proxy import Proxy
 from tests.support.routes import Route, is_file
-from tests.support.turns import pytest_collection_modifyitems, pytest_runtest_protocol  # noqa: F401 - hooks
+from tests.support.turns import (  # noqa: F401 - hooks
+    pytest_collection_modifyitems,
+    pytest_runtest_protocol,
+    pytest_xdist_make_scheduler,
+)
 
 if TYPE_CHECKING:
     from cairnq import CairnQ

@@ -6,6 +6,7 @@ The hooks are taken over by conftest.py. Locks are held on two files of this fol
 from __future__ import annotations
 
 import fcntl
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ ALONE = "alone"
 
 FLEETS = ("process", "fault")
 """Folders whose tests start half a dozen processes each, and time what these do: alone, all of them."""
+
+SHARED = ("sql",)
+"""Folders whose files share a fixture for each server that takes long to make."""
 
 TURNSTILE = Path(__file__)
 """Passed by everybody, one by one: whoever waits for the room to empty keeps others from entering."""
@@ -40,6 +44,23 @@ def pytest_runtest_protocol(item: pytest.Item) -> Any:
         return (yield)
     with _turn(alone=item.get_closest_marker(ALONE) is not None):
         return (yield)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file goes to one worker whole; so does a folder of `SHARED` with one of its servers."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            for folder in SHARED:
+                if file.startswith(f"tests/{folder}/"):
+                    return " ".join([folder, *re.findall(r"\bpg\d+\b", nodeid)])
+            return file
+
+    config.option.loadscopereorder = False  # in the order of the collection, or `alone` would not come last
+    return ByFile(config, log)
 
 
 @contextmanager
