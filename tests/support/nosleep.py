@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-_SLEEP = re.compile(r"sleep\((?!0\))")
+_SLEEP = re.compile(r"(?<![A-Za-z])sleep\((?!0\))")
 _REASON = re.compile(r"# sleep: \S+")
 
 

@@ -50,7 +50,7 @@ def test_stress_without_a_test_says_what_is_missing() -> None:
         ("await asyncio.sleep(0)", False),
         ("await asyncio.sleep(0.05)  # sleep: the handler's own work", False),
         ("await asyncio.sleep(0.05)  # sleep:", True),
-        ("asleep = True", False),
+        ("await asleep(worker)", False),
     ],
 )
 def test_a_test_that_waits_on_time_is_refused(tmp_path: Path, line: str, refused: bool) -> None:
