@@ -73,6 +73,11 @@ class ThreadGate:
     async def entered(self) -> Any:
         return await soon(self._entered.get())
 
+    @property
+    def none_entered(self) -> bool:
+        """Nobody entered whom `entered` has not told of."""
+        return self._entered.empty()
+
     def open(self) -> None:
         self._opened.set()
 

@@ -78,7 +78,7 @@ async def test_a_lease_that_another_worker_has_is_found_lost_and_nothing_is_sett
         report = await rig.beat()
         assert [held.task_id for held in report.lost] == [task.id]
         await soon(ctx.lease_lost.wait())
-        await events.wait("lease.lost")
+        assert "somebody else" in (await events.wait("lease.lost"))["reason"]
         assert len(rig.table.entries()) == 0
     assert flagged == [(True, True)], "flagged first, then cancelled"
     row = await client.get(task.id)
@@ -367,7 +367,8 @@ async def test_what_was_given_up_as_lost_is_not_given_back_while_its_thread_runs
         await events.wait("database.recovered")
         row = await client.get(stuck.id)
         assert row is not None
-        assert (row.status, row.attempt) == ("running", 1), "two threads would run it at once"
+        assert (row.status, row.attempt) == ("running", 1)
+        assert gate.none_entered, "two threads run it at once"
         gate.open()
 
 
