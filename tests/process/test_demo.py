@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ DEMO = [sys.executable, str(REPOSITORY / "examples" / "demo")]
 
 OUTCOME = re.compile(r"(\d+) of \1 tasks succeeded in [\d.]+ s, \d+ a second")
 RECOVERED = re.compile(r"[1-9]\d* recovered from [12] worker process\(es\) that SIGKILL ended; none was lost")
+
+
+@pytest.fixture
+def scratch():
+    """A temporary folder with a short path: the demo's control socket goes below it, and has room for 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="cq-") as name:
+        yield Path(name)
 
 
 def environment(**more):
@@ -34,21 +42,21 @@ def assert_told(text):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
-def test_without_a_terminal_it_shows_plain_lines_and_ends_with_0(tmp_path, database):
+def test_without_a_terminal_it_shows_plain_lines_and_ends_with_0(scratch, database):
     command = [*DEMO, "--database", database]
     demo = subprocess.run(
-        command, cwd=tmp_path, env=environment(TMPDIR=str(tmp_path)), capture_output=True, text=True, check=False
+        command, cwd=scratch, env=environment(TMPDIR=str(scratch)), capture_output=True, text=True, check=False
     )
     assert demo.returncode == 0, demo.stdout + demo.stderr
     assert demo.stderr == ""
     assert "\x1b" not in demo.stdout
     assert len(re.findall(r"^ +[\d.]+ s  files: +\d+ waiting", demo.stdout, re.MULTILINE)) >= 3
     assert_told(demo.stdout)
-    assert list(tmp_path.glob("cairnq-demo-*")) == []
+    assert list(scratch.glob("cairnq-demo-*")) == []
 
 
 @pytest.mark.slow
-def test_on_a_terminal_it_shows_a_table_that_stays_in_place(tmp_path):
+def test_on_a_terminal_it_shows_a_table_that_stays_in_place():
     ours, theirs = pty.openpty()
     demo = subprocess.Popen(DEMO, stdin=theirs, stdout=theirs, stderr=theirs, env=environment(TERM="xterm-256color"))
     os.close(theirs)
@@ -68,9 +76,9 @@ def test_on_a_terminal_it_shows_a_table_that_stays_in_place(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_demo_drains_its_fleet_and_leaves_nothing(tmp_path, number):
+def test_an_interrupted_demo_drains_its_fleet_and_leaves_nothing(scratch, number):
     with subprocess.Popen(
-        DEMO, env=environment(TMPDIR=str(tmp_path)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        DEMO, env=environment(TMPDIR=str(scratch)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as demo:
         assert demo.stdout is not None
         for line in demo.stdout:
@@ -80,4 +88,4 @@ def test_an_interrupted_demo_drains_its_fleet_and_leaves_nothing(tmp_path, numbe
         _, said = demo.communicate()
     assert demo.returncode == 130
     assert "interrupted; the fleet has drained" in said
-    assert list(tmp_path.iterdir()) == []
+    assert list(scratch.iterdir()) == []
