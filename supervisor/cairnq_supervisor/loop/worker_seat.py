@@ -26,7 +26,8 @@ from cairnq_supervisor.pure.messages import (
 from cairnq_supervisor.pure.policy import Respawn
 from cairnq_supervisor.pure.settings import QueueSettings
 from cairnq_supervisor.roles.application import registry_for
-from cairnq_supervisor.roles.worker import WorkerPlan, engine_options, run_worker
+from cairnq_supervisor.roles.plan import WorkerPlan, engine_options
+from cairnq_supervisor.roles.worker import run_worker
 from cairnq_supervisor.system.processes import Ending
 from cairnq_supervisor.system.wall import wall_offset
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from cairnq.pure.clock import boottime
 from cairnq.pure.models import Held
 from cairnq.run.engine import Engine
-from cairnq.run.leases import LeaseTable, margin
-from cairnq.run.options import EngineOptions
+from cairnq.run.leases import LeaseTable
 from cairnq.run.registry import Registry
-from cairnq.store.base import Installation, TaskStore
-from cairnq_supervisor.pure import dsn
+from cairnq.store.base import TaskStore
 from cairnq_supervisor.pure.evidence import OVERRUN_GRACE
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.messages import (
@@ -36,70 +31,19 @@ from cairnq_supervisor.pure.messages import (
     Wake,
 )
 from cairnq_supervisor.pure.quantities import format_size
-from cairnq_supervisor.pure.settings import QueueSettings, Settings
-from cairnq_supervisor.roles.application import (
-    ApplicationError,
-    amounts_used,
-    application_faults,
-    forget_modules,
-    load_registry,
-    registry_for,
-)
+from cairnq_supervisor.roles.application import ApplicationError, amounts_used
+from cairnq_supervisor.roles.boot import boot
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
+from cairnq_supervisor.roles.plan import WorkerPlan, engine_options
 from cairnq_supervisor.roles.stores import open_store
 from cairnq_supervisor.roles.tallying import Tallying
 from cairnq_supervisor.roles.title import keep_title
 from cairnq_supervisor.roles.units import Units
 from cairnq_supervisor.roles.watched import WatchedTable
 from cairnq_supervisor.system.channel import Channel, Received
-from cairnq_supervisor.system.processes import resident_bytes
-from cairnq_supervisor.system.stacks import StackBook
-from cairnq_supervisor.system.wall import wall_offset
 
 _ORPHANS_REST = 1.0
 """Seconds before the end of trust in which an orphan cancels and gives back what still runs."""
-
-CANCEL_GRACE = 1.0
-"""Seconds past a drain's deadline that cancelled handlers get to return."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerPlan:
-    """Everything that one worker incarnation is made of. `registry` None: the child imports the application itself."""
-
-    settings: Settings
-    queue: QueueSettings
-    slot: int
-    worker_id: str
-    registry: Registry | None
-    installation: Installation
-    stale_modules: frozenset[str]
-    """To be imported anew, where the child imports the application itself."""
-    capacity: int
-    memory: memoryview = field(repr=False)
-    """Of the lease table, which the supervisor reads too."""
-    stacks: StackBook
-    unit_locks: tuple[Path, str] | None
-    """Folder and stem of the files whose locks go with units of resources."""
-    wall_offset: float
-    """The supervisor's, when it forked."""
-
-    @property
-    def title(self) -> str:
-        return f"cairnq: worker {self.queue.name}/{self.slot}"
-
-
-def engine_options(settings: Settings, queue: QueueSettings) -> EngineOptions:
-    return EngineOptions(
-        concurrency=queue.concurrency,
-        lease_s=queue.lease,
-        poll_interval_s=queue.poll,
-        retry_backoff_ms=round(queue.retry_backoff * 1000),
-        retry_backoff_max_ms=round(queue.retry_backoff_max * 1000),
-        max_run_s=queue.max_run,
-        resources=settings.resources,
-        cancel_grace_s=CANCEL_GRACE,
-    )
 
 
 def run_worker(plan: WorkerPlan, channel: Channel) -> int:
@@ -130,15 +74,12 @@ class _Worker:
 
     async def _live(self, link: Link) -> int:
         try:
-            registry = self._plan.registry or self._import()
-            self._check_size()
-            self._check_clock()
+            registry = boot(self._plan)
         except ApplicationError as error:
             link.send(BootFailed(Exit.CONFIG, str(error)))
             await link.flush(GOODBYE)
             return Exit.CONFIG
         store = open_store(self._plan.settings, connections=(1, 10), installation=self._plan.installation)
-        registry = registry_for(registry, self._plan.queue)
         link.send(Uses(amounts_used(registry, self._plan.settings)))
         link.send(Ready())
         try:
@@ -150,33 +91,6 @@ class _Worker:
         finally:
             await store.close()
         return Exit.OK
-
-    def _check_size(self) -> None:
-        """A limit that is passed from the beginning would replace worker after worker."""
-        limit, size = self._plan.queue.max_rss, resident_bytes(os.getpid())
-        if limit is not None and size is not None and size > limit:
-            key = f"queues.{self._plan.queue.name}.max_rss"
-            raise ApplicationError(
-                f"{key} is {limit >> 20} MiB, but a worker takes {size >> 20} MiB when it has booted"
-            )
-
-    def _check_clock(self) -> None:
-        """On SQLite the clock of whoever writes decides when a lease ends: one for all, or tasks would run twice."""
-        off = wall_offset() - self._plan.wall_offset
-        if dsn.is_sqlite(self._plan.settings.database) and abs(off) > margin(self._plan.queue.lease):
-            raise ApplicationError(
-                f"the worker's clock is {off:+,.1f} s off the supervisor's, and on SQLite leases end by it: "
-                "see whether the application, or a library in LD_PRELOAD, sets its own time"
-            )
-
-    def _import(self) -> Registry:
-        """What preload would have done before the fork, and found."""
-        forget_modules(self._plan.stale_modules)
-        registry = load_registry(self._plan.settings.app)
-        faults = application_faults(registry, self._plan.settings, self._plan.settings.app)
-        if faults:
-            raise ApplicationError("; ".join(str(fault) for fault in faults))
-        return registry
 
     async def _serve(self, registry: Registry, store: TaskStore, link: Link) -> int:
         """Run until told to leave, or orphaned; returns the number of calls that could not be ended."""

@@ -1,0 +1,54 @@
+"""What a worker child is made of, as the supervisor decides it before the fork."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cairnq.run.options import EngineOptions
+from cairnq.run.registry import Registry
+from cairnq.store.base import Installation
+from cairnq_supervisor.pure.settings import QueueSettings, Settings
+from cairnq_supervisor.system.stacks import StackBook
+
+CANCEL_GRACE = 1.0
+"""Seconds past a drain's deadline that cancelled handlers get to return."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """Everything that one worker incarnation is made of. `registry` None: the child imports the application itself."""
+
+    settings: Settings
+    queue: QueueSettings
+    slot: int
+    worker_id: str
+    registry: Registry | None
+    installation: Installation
+    stale_modules: frozenset[str]
+    """To be imported anew, where the child imports the application itself."""
+    capacity: int
+    memory: memoryview = field(repr=False)
+    """Of the lease table, which the supervisor reads too."""
+    stacks: StackBook
+    unit_locks: tuple[Path, str] | None
+    """Folder and stem of the files whose locks go with units of resources."""
+    wall_offset: float
+    """The supervisor's, when it forked."""
+
+    @property
+    def title(self) -> str:
+        return f"cairnq: worker {self.queue.name}/{self.slot}"
+
+
+def engine_options(settings: Settings, queue: QueueSettings) -> EngineOptions:
+    return EngineOptions(
+        concurrency=queue.concurrency,
+        lease_s=queue.lease,
+        poll_interval_s=queue.poll,
+        retry_backoff_ms=round(queue.retry_backoff * 1000),
+        retry_backoff_max_ms=round(queue.retry_backoff_max * 1000),
+        max_run_s=queue.max_run,
+        resources=settings.resources,
+        cancel_grace_s=CANCEL_GRACE,
+    )
