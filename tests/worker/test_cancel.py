@@ -18,7 +18,7 @@ async def until_canceled(ctx: TaskContext) -> None:
 
 
 async def test_a_running_handler_sees_the_cancel_and_leaves(client: CairnQ, make_worker: MakeWorker) -> None:
-    worker, entered = make_worker(lease_ms=1000), asyncio.Event()
+    worker, entered = make_worker(lease_ms=2000), asyncio.Event()
 
     @worker.task
     async def patient(ctx: TaskContext) -> str:
@@ -35,7 +35,7 @@ async def test_a_running_handler_sees_the_cancel_and_leaves(client: CairnQ, make
 
 
 async def test_a_plain_handler_sees_it_too(client: CairnQ, make_worker: MakeWorker) -> None:
-    worker, gate = make_worker(lease_ms=1000), ThreadGate()
+    worker, gate = make_worker(lease_ms=2000), ThreadGate()
 
     @worker.task
     def patient(ctx: Any) -> None:

@@ -305,7 +305,7 @@ async def test_a_bug_on_the_lease_thread_ends_the_run_too(client: CairnQ, make_w
 @pytest.mark.postgres
 async def test_over_a_callers_executor_the_worker_beats_on_its_own_loop(database: str, events: Recorder) -> None:
     async with opened(database, "dictionaries") as executor, CairnQ.postgres(executor) as client:
-        worker, gate = Worker.postgres(executor, lease_ms=900, poll_interval_ms=50), Gate()
+        worker, gate = Worker.postgres(executor, lease_ms=1500, poll_interval_ms=50), Gate()
         worker._emit = events
         worker.register("x", gate)
         async with worker.background():
@@ -314,7 +314,7 @@ async def test_over_a_callers_executor_the_worker_beats_on_its_own_loop(database
             first = await client.get(task.id)
             assert first is not None
             assert first.lease_until_ms is not None
-            until_ms = first.lease_until_ms + 1800
+            until_ms = first.lease_until_ms + 3000
             while (row := await client.get(task.id)) is not None and (row.lease_until_ms or 0) < until_ms:
                 assert row.running
             gate.open()

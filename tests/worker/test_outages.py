@@ -91,7 +91,7 @@ async def test_a_server_that_restarts_finds_the_results_kept(own_server: Cluster
 async def test_a_worker_that_is_cut_off_for_longer_than_its_lease_knows_it_by_its_own_clock(
     far_store: PostgresStore, proxy: Proxy, client: CairnQ, make_worker: MakeWorker, events: Recorder
 ) -> None:
-    worker, gate = make_worker(store=far_store, lease_ms=1000), Gate()
+    worker, gate = make_worker(store=far_store, lease_ms=1500), Gate()
     worker.register("held", gate)
     async with worker.background():
         task = await client.submit("held", 1)

@@ -116,7 +116,7 @@ async def test_a_left_over_handler_cannot_write_while_the_same_worker_runs_the_t
 
 
 async def test_a_batch_times_out_as_a_whole_but_for_what_it_settled(client: CairnQ, make_worker: MakeWorker) -> None:
-    worker, gate = make_worker(max_run_ms=150), Gate()
+    worker, gate = make_worker(max_run_ms=1500), Gate()
 
     @worker.task(batch=2)
     async def many(contexts: list[TaskContext]) -> None:
