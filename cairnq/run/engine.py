@@ -110,8 +110,9 @@ class Engine:
         self.wake()
 
     def resource_in_use(self, name: str) -> int:
-        """Calls under way, or held and about to start, that share it."""
-        return self._usage.by_resource[name]
+        """Calls that share it, under way or about to start; and while a claim is out, all that it may bring."""
+        on_their_way = self._options.concurrency if self._claimer.is_busy else 0
+        return self._usage.by_resource[name] + on_their_way
 
     @property
     def overrun(self) -> int:

