@@ -26,7 +26,7 @@ async def test_all_faults_of_the_configuration_are_listed_together_with_exit_78(
     assert faults[0] == "cairnq: the configuration has 4 faults:"
     assert 'app is "gates"; it must be "module:attribute"' in faults[1]
     assert "boot_timout is not a key; did you mean 'boot_timeout'?" in faults[2]
-    assert "queues.a.processes is 0; it must be a whole number, 1 or more" in faults[3]
+    assert "queues.a.processes is 0; it must be a whole number from 1 to 256" in faults[3]
     assert 'queues.a.concurrency is "many"; it must be a whole number, 1 or more' in faults[4]
     assert all("cairnq-0.toml: " in fault for fault in faults[1:])
 

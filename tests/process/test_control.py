@@ -182,7 +182,7 @@ async def test_nobody_answers_is_exit_69_and_says_where_it_looked(runs):
     [
         (("scale", "nobody", "2"), "there is no queue 'nobody' here; there are: default, other"),
         (("pause", "nobody"), "there is no queue 'nobody'"),
-        (("scale", "default", "-1"), "not a whole number from 0 to 1024"),
+        (("scale", "default", "-1"), "not a whole number from 0 to 256"),
     ],
 )
 async def test_what_cannot_be_done_is_refused_by_name(runs, arguments, says):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cairnq_supervisor.pure import dsn, quantities
-from cairnq_supervisor.pure.keys import KEYS
+from cairnq_supervisor.pure.keys import KEYS, processes
 from cairnq_supervisor.pure.settings import Layer, QueueChoice, QueueSettings, combine, parse_choice
 
 APP = "shop.tasks:registry"
@@ -230,3 +230,11 @@ def test_the_example_file_is_valid_and_shows_every_key():
     assert keys - {"queues"} == set(KEYS)
     plain = accepted(tomllib.loads(text)).queues[0]
     assert plain == QueueSettings("default", processes=2, concurrency=16)
+
+
+def test_more_processes_than_a_host_can_carry_are_a_slip_of_the_keyboard():
+    with pytest.raises(ValueError, match="at most 256"):
+        parse_choice("default=100000:1")
+    with pytest.raises(ValueError, match="from 1 to 256"):
+        processes(100_000)
+    assert processes(256) == 256

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cairnq_supervisor.commands.shape import Commands, command, whole
-from cairnq_supervisor.pure.requests import MAX_PROCESSES, Drain, Pause, Reload, Request, Resume, Scale
+from cairnq_supervisor.pure.keys import MAX_PROCESSES
+from cairnq_supervisor.pure.requests import Drain, Pause, Reload, Request, Resume, Scale
 
 Says = Callable[[dict[str, Any]], str]
 

@@ -68,16 +68,28 @@ class Range:
     high: int
 
 
+MAX_PROCESSES = 256
+"""Worker processes of one queue on one host. Each takes a connection and some 15 MB: more is a slip of the keyboard,
+and forking thousands would take the host down before anybody could say so."""
+
+
 def processes(value: Any) -> int | str | Range:
     try:
         if isinstance(value, dict) and value.keys() == {"min", "max"}:
-            low, high = count(value["min"]), count(value["max"])
+            low, high = _few(value["min"]), _few(value["max"])
             if low <= high:
                 return Range(low, high)
-        return AUTO if value == AUTO else count(value)
+        return AUTO if value == AUTO else _few(value)
     except ValueError:
         choices = '"auto" (the cores that this host grants), or a range such as {min = 1, max = 8}'
-        raise ValueError(f"a whole number, 1 or more, {choices}") from None
+        raise ValueError(f"a whole number from 1 to {MAX_PROCESSES}, {choices}") from None
+
+
+def _few(value: Any) -> int:
+    number = count(value)
+    if number > MAX_PROCESSES:
+        raise ValueError
+    return number
 
 
 def duration(value: Any) -> float:

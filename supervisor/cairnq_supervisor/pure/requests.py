@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from cairnq_supervisor.pure.keys import MAX_PROCESSES
+
 MAX_REQUEST = 65_536
 """Bytes of a line."""
-
-MAX_PROCESSES = 1024
-"""Worker processes of one queue on one host. More is a slip of the finger."""
 
 
 class BadRequest(ValueError):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cairnq_supervisor.pure.keys import AUTO, KEYS, QUEUE_KEYS, TABLES, TOP_KEYS, Address, Range
+from cairnq_supervisor.pure.keys import AUTO, KEYS, MAX_PROCESSES, QUEUE_KEYS, TABLES, TOP_KEYS, Address, Range
 
 DEFAULT_QUEUE = "default"
 
@@ -112,6 +112,8 @@ def parse_choice(argument: str) -> QueueChoice:
     processes, _, concurrency = sizes.partition(":")
     if not all(part.isascii() and part.isdigit() and int(part) >= 1 for part in (processes, concurrency)):
         raise ValueError(f"{argument!r} needs two whole numbers, 1 or more, such as {name}=2:16")
+    if int(processes) > MAX_PROCESSES:
+        raise ValueError(f"{argument!r} asks for {processes} processes; at most {MAX_PROCESSES} are started")
     return QueueChoice(name, int(processes), int(concurrency))
 
 
