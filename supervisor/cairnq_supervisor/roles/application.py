@@ -28,7 +28,7 @@ def load_registry(app: str) -> Registry:
     module_name, _, attribute = app.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends the interpreter is no application
         raise ApplicationError(f"app {app!r} does not import:\n{_own_frames(error)}") from error
     registry = getattr(module, attribute, None)
     if isinstance(registry, Registry):
