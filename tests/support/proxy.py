@@ -17,6 +17,9 @@ from tests.support.cluster import at_port, free_port
 CALL_TIMEOUT = 10.0
 """Seconds that a command to the proxy's thread may take."""
 
+TURNS_TO_MEET = 4
+"""Turns of the loop between asyncio's accept and `_serve`: a task, its transport, the protocol's call, ours."""
+
 
 class Direction(StrEnum):
     REQUESTS = "requests"  # client to server
@@ -122,9 +125,17 @@ class Proxy:
 
     async def _refuse(self) -> None:
         if self._listener is not None:
+            await self._accept_no_more(self._listener)
             self._listener.close()
             self._listener = None
         await self._reset()
+
+    async def _accept_no_more(self, listener: asyncio.Server) -> None:
+        """What asyncio has accepted and not yet met when its server closes is left open for ever (CPython 3.11)."""
+        for sock in listener.sockets:
+            self._loop.remove_reader(sock)
+        for _ in range(TURNS_TO_MEET):
+            await asyncio.sleep(0)
 
     async def _reset(self) -> None:
         links = list(self._links)
