@@ -36,6 +36,10 @@ class Reading(StatementRunner):
         """Which of these tasks have ended, or are gone."""
         return {row[0] for row in await self._rows("ended", ids=[*task_ids])}
 
+    async def names(self, task_ids: Sequence[str]) -> dict[str, int]:
+        """How many of these tasks stand under each name."""
+        return {row[0]: row[1] for row in await self._rows("names", ids=[*task_ids])}
+
     async def list(
         self,
         *,

@@ -139,7 +139,7 @@ async def test_a_dead_workers_tasks_are_counted_as_crashed(runs, client, gate):
     run.kill(arrival.pid)
     await run.event("worker.settled")
     samples = await gateway.metrics()
-    assert samples["cairnq_tasks_crashed_total", ("queue", "default")] == 1
+    assert samples["cairnq_tasks_crashed_total", ("name", "gated"), ("queue", "default")] == 1
     (again,) = await gate.arrivals(1)
     again.let_go()
     await client.wait(arrival.task_id)

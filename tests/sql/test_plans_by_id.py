@@ -82,6 +82,13 @@ def test_reading_back_attempts_finds_them_by_id(prepare):
     assert plan.read() == COUNT, plan
 
 
+@pytest.mark.statement("names")
+def test_the_names_of_tasks_are_read_by_their_ids(prepare):
+    plan = prepare("names").explain(ids=running(COUNT))
+    assert plan.indexes() == {"cairnq_tasks_pkey"}
+    assert plan.read() == COUNT, plan
+
+
 @pytest.mark.statement("get", "get_status")
 def test_one_task_is_read_by_id(prepare):
     for statement in ("get", "get_status"):

@@ -117,7 +117,11 @@ def test_the_whole_page_is_read_back_by_the_official_parser():
     tally.claimed("send", waited=0.2)
     tally.ended("send", Fate.RETRIED, took=3.0)
     chronicle.note("worker.died", {"queue": "mail", "cause": "signal 9 (SIGKILL)"})
-    chronicle.note("worker.settled", {"queue": "mail", "failed": 2, "released": 1})
+    chronicle.note("worker.died", {"queue": "mail", "cause": "its loop has not turned for 612 s (stall_timeout)"})
+    chronicle.note("worker.died", {"queue": "mail", "cause": "its loop has not turned for 700 s (stall_timeout)"})
+    chronicle.note("worker.replacing", {"queue": "mail", "reason": "max_rss (64 MiB) passed: 65 MiB"})
+    chronicle.note("worker.settled", {"queue": "mail", "failed": 2, "released": 1, "crashed": {"send": 2}})
+    chronicle.note("lease.beat-failed", {"cause": "database", "workers": 2})
     chronicle.note("lease.beat", {"latency_ms": 4})
     chronicle.note("database.failed", {"operation": "beat", "error": "DatabaseUnavailable: it is away"})
     samples = page(tallies={"mail": tally}, chronicle=chronicle)
@@ -135,11 +139,16 @@ def test_the_whole_page_is_read_back_by_the_official_parser():
     assert samples["cairnq_task_wait_seconds_bucket", ("le", "0.25"), send, mail] == 1
     assert samples["cairnq_task_wait_seconds_bucket", ("le", "0.1"), send, mail] == 0
     assert samples["cairnq_task_duration_seconds_sum", send, mail] == 3
-    assert samples["cairnq_tasks_crashed_total", mail] == 2
+    assert samples["cairnq_tasks_crashed_total", send, mail] == 2
     assert samples["cairnq_process_deaths_total", ("cause", "signal 9 (SIGKILL)"), mail] == 1
+    stalled = ("cause", "its loop has not turned for N s (stall_timeout)")
+    assert samples["cairnq_process_deaths_total", stalled, mail] == 2
+    assert samples["cairnq_worker_replacements_total", ("cause", "max_rss (N MiB) passed"), mail] == 1
     assert samples["cairnq_beat_seconds_count",] == 1
+    assert samples["cairnq_beat_failures_total", ("cause", "database")] == 1
+    assert samples["cairnq_beat_failures_total", ("cause", "stale order")] == 0
     assert samples["cairnq_database_failures_total", ("error", "DatabaseUnavailable"), ("operation", "beat")] == 1
-    assert samples["cairnq_events_total", ("event", "worker.died")] == 1
+    assert samples["cairnq_events_total", ("event", "worker.died")] == 3
 
 
 def test_names_of_strangers_do_not_break_the_page():
@@ -152,8 +161,16 @@ def test_names_of_strangers_do_not_break_the_page():
 
 def test_events_with_odd_fields_are_counted_by_name():
     chronicle = Chronicle()
-    for name in ("worker.died", "worker.settled", "lease.beat", "database.failed", "anything"):
-        chronicle.note(name, {"failed": "two", "latency_ms": None, "queue": 7})
+    for name in (
+        "worker.died",
+        "worker.replacing",
+        "worker.settled",
+        "lease.beat-failed",
+        "lease.beat",
+        "database.failed",
+        "anything",
+    ):
+        chronicle.note(name, {"crashed": ["two"], "latency_ms": None, "queue": 7})
         chronicle.note(name, {})
     assert set(chronicle.events.values()) == {2}
     page(chronicle=chronicle)

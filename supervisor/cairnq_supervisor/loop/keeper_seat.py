@@ -148,8 +148,8 @@ class KeeperSeat(Seat):
                 self.last_beat = message
                 self._report_beat(message)
                 self._listener.leases_changed(changed)
-            case Settled(worker_id=worker_id, failed=failed, released=released):
-                self._settled(worker_id, failed, released)
+            case Settled():
+                self._settled(message)
             case DutyDone(worker_id=worker_id):
                 self._discharge(worker_id)
 
@@ -162,13 +162,14 @@ class KeeperSeat(Seat):
             self.house.emit("keeper.listening" if delivers else "keeper.listen-lost", pid=self.pid)
         self.listening = delivers
 
-    def _settled(self, worker_id: str, failed: int, released: int) -> None:
-        duty = self.duties.get(worker_id)
+    def _settled(self, said: Settled) -> None:
+        duty = self.duties.get(said.worker_id)
         if duty is None:
             return
         duty.settled = True
         took_ms = round((self.house.clock() - duty.message.since) * 1000)
-        self.house.emit("worker.settled", **duty.identity, failed=failed, released=released, took_ms=took_ms)
+        counts = {"failed": said.failed, "released": said.released, "crashed": said.crashed}
+        self.house.emit("worker.settled", **duty.identity, **counts, took_ms=took_ms)
         self._review()
 
     def _discharge(self, worker_id: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -11,6 +12,8 @@ from cairnq_supervisor.pure.tally import Histogram
 
 _DEATHS = frozenset({"worker.died", "keeper.died", "gateway.died", "worker.spawn-failed", "keeper.spawn-failed"})
 _DATABASE = frozenset({"database.failed", "database.failed-too"})
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+_BEAT_FAILURES = ("database", "stale order")
 
 
 @dataclass(slots=True)
@@ -21,24 +24,34 @@ class Chronicle:
     deaths: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By queue (the keeper's and the gateway's is empty) and cause."""
 
-    crashed: Counter[str] = field(default_factory=Counter)
-    """Tasks whose worker died under them, by queue."""
+    replacements: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Workers that got a successor before they died, by queue and cause."""
+
+    crashed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Tasks whose worker died under them, by queue and name."""
 
     database_failures: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By operation and kind of error, each process's first in an outage."""
 
     beats: Histogram = field(default_factory=Histogram)
+    beat_failures: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_BEAT_FAILURES, 0)))
+    """Beats that renewed nothing, by cause: the database did not serve them, or the order was too old."""
 
     def note(self, name: str, fields: Mapping[str, Any]) -> None:
         """Never raises: an event with odd fields is counted by its name."""
         self.events[name] += 1
         queue = str(fields.get("queue", ""))
         if name in _DEATHS:
-            self.deaths[queue, str(fields.get("cause", fields.get("reason", "unknown")))] += 1
+            self.deaths[queue, _cause(fields)] += 1
+        elif name == "worker.replacing":
+            self.replacements[queue, _cause(fields)] += 1
         elif name == "worker.settled":
-            self.crashed[queue] += _whole(fields.get("failed"))
+            for task, count in _counts(fields.get("crashed")):
+                self.crashed[queue, task] += count
         elif name == "lease.beat":
             self.beats.observe(_whole(fields.get("latency_ms")) / 1000)
+        elif name == "lease.beat-failed":
+            self.beat_failures[str(fields.get("cause", "unknown"))] += 1
         elif name in _DATABASE:
             kind = str(fields.get("error", "")).partition(":")[0]
             self.database_failures[str(fields.get("operation", "")), kind] += 1
@@ -47,10 +60,12 @@ class Chronicle:
         """As JSON values, for a message."""
         return {
             "events": dict(self.events),
-            "deaths": [[*key, count] for key, count in self.deaths.items()],
-            "crashed": dict(self.crashed),
-            "database_failures": [[*key, count] for key, count in self.database_failures.items()],
+            "deaths": _rows(self.deaths),
+            "replacements": _rows(self.replacements),
+            "crashed": _rows(self.crashed),
+            "database_failures": _rows(self.database_failures),
             "beats": [self.beats.counts, self.beats.total],
+            "beat_failures": dict(self.beat_failures),
         }
 
     @classmethod
@@ -59,11 +74,31 @@ class Chronicle:
         counts, total = document["beats"]
         return cls(
             Counter(document["events"]),
-            Counter({(queue, cause): count for queue, cause, count in document["deaths"]}),
-            Counter(document["crashed"]),
-            Counter({(operation, kind): count for operation, kind, count in document["database_failures"]}),
+            _pairs(document["deaths"]),
+            _pairs(document["replacements"]),
+            _pairs(document["crashed"]),
+            _pairs(document["database_failures"]),
             Histogram(list(counts), float(total)),
+            Counter(document["beat_failures"]),
         )
+
+
+def _rows(counter: Counter[tuple[str, str]]) -> list[list[Any]]:
+    return [[*key, count] for key, count in counter.items()]
+
+
+def _pairs(rows: Iterable[tuple[str, str, int]]) -> Counter[tuple[str, str]]:
+    return Counter({(one, other): count for one, other, count in rows})
+
+
+def _cause(fields: Mapping[str, Any]) -> str:
+    """Without what differs each time: a label has few values. A signal and an exit code are told by their numbers."""
+    cause = str(fields.get("cause", fields.get("reason", "unknown"))).partition(":")[0]
+    return cause if cause.startswith(("signal ", "exit ")) else _NUMBER.sub("N", cause)
+
+
+def _counts(names: Any) -> list[tuple[str, int]]:
+    return [(str(name), _whole(count)) for name, count in names.items()] if isinstance(names, Mapping) else []
 
 
 def _whole(value: Any) -> int:

@@ -77,6 +77,13 @@ class Exhausting(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class BytesFreed(Message):
+    """Payload bytes were freed while a worker waited for some. Said by who freed them, passed on to those that wait."""
+
+    replaceable: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
 class Tallied(Message):
     """What became of this worker's tasks since its start, by name, as `pure.tally` encodes it."""
 
@@ -216,11 +223,12 @@ class Beaten(Message):
 
 @dataclass(frozen=True, slots=True)
 class Settled(Message):
-    """The table of a dead worker is settled for the first time; the sweeps go on."""
+    """The table of a dead worker is settled for the first time; the sweeps go on. `crashed`: its calls, by name."""
 
     worker_id: str
     failed: int
     released: int
+    crashed: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

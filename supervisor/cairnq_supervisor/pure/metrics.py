@@ -127,17 +127,23 @@ def _of_tasks(tallies: Mapping[str, Tally]) -> Iterator[Family]:
 
 def _of_chronicle(chronicle: Chronicle) -> Iterator[Family]:
     crashed = Family("cairnq_tasks_crashed_total", "counter", "Started tasks whose worker died under them")
-    for queue, count in chronicle.crashed.items():
-        crashed.add(count, queue=queue)
+    for (queue, name), count in chronicle.crashed.items():
+        crashed.add(count, queue=queue, name=name)
     deaths = Family("cairnq_process_deaths_total", "counter", "Processes of this tree that died unasked, by cause")
     for (queue, cause), count in chronicle.deaths.items():
         deaths.add(count, queue=queue, cause=cause)
+    replaced = Family("cairnq_worker_replacements_total", "counter", "Workers that left for a successor, by cause")
+    for (queue, cause), count in chronicle.replacements.items():
+        replaced.add(count, queue=queue, cause=cause)
     failures = Family("cairnq_database_failures_total", "counter", "Outages as each process met them, by operation")
     for (operation, kind), count in chronicle.database_failures.items():
         failures.add(count, operation=operation, error=kind)
     beats = Family("cairnq_beat_seconds", "histogram", "How long the beats took that renewed the leases")
     beats.add_histogram(BOUNDS, chronicle.beats.counts, chronicle.beats.total)
+    unbeaten = Family("cairnq_beat_failures_total", "counter", "Beats that renewed nothing, by cause")
+    for cause, count in chronicle.beat_failures.items():
+        unbeaten.add(count, cause=cause)
     events = Family("cairnq_events_total", "counter", "Events of this tree, by name")
     for name, count in chronicle.events.items():
         events.add(count, event=name)
-    yield from (crashed, deaths, failures, beats, events)
+    yield from (crashed, deaths, replaced, failures, beats, unbeaten, events)

@@ -60,6 +60,7 @@ _LEVELS = {
     "database.recovered-too": Level.DEBUG,
     "task.failed": Level.WARNING,
     "task.timed_out": Level.WARNING,
+    "task.oversized": Level.WARNING,
     "keeper.listen-lost": Level.WARNING,
     "lease.lost": Level.WARNING,
     "control.unavailable": Level.WARNING,
@@ -67,6 +68,7 @@ _LEVELS = {
     "reload.failed": Level.ERROR,
     "worker.replacement-failed": Level.ERROR,
     "lease.beat": Level.DEBUG,
+    "lease.beat-failed": Level.DEBUG,
     "worker.forgotten": Level.DEBUG,
     "events.dropped": Level.WARNING,
 }
@@ -123,6 +125,7 @@ _SENTENCES = {
     "database.recovered": "the database serves again, after {after_s} s",
     "task.failed": "{name} {task_id} failed in attempt {attempt}: {raised}",
     "task.timed_out": "{name} {task_id} outran max_run in attempt {attempt}",
+    "task.oversized": "{name} {task_id} runs alone: its {bytes} bytes are over max_in_flight_bytes ({limit_bytes})",
     "lease.lost": "the lease of {task_id}, attempt {attempt}, is lost",
     "clock.stepped": "the wall clock was set by {by_s} s: what runs is renewed, nothing is recovered for {quiet_s:g} s",
     "lease.recovered": "{count} task(s) with an expired lease queued again",

@@ -100,6 +100,7 @@ class Beating:
         began = self._clock()
         if began - order.ordered_at > shortest / 2:
             self._link.emit("keeper.order-stale", age_s=round(began - order.ordered_at, 3))
+            self._link.emit("lease.beat-failed", cause="stale order", workers=len(lent))
             return _Again()
         tables = [(worker_id, one.table) for worker_id, one in lent]
         self._served, self._fresh_until = order, order.ordered_at + shortest / 2
@@ -110,6 +111,7 @@ class Beating:
             "beat", lambda store: Beater(store, self._clock).beat(tables, only=only), patience=shortest / 2
         )
         if report is None:
+            self._link.emit("lease.beat-failed", cause="database", workers=len(lent))
             return _Again(shortest * _RETRY_PART, only)
         self._report(order, report, self._clock() - began)
         if report.unsure and report.retry_within_s is not None:

@@ -64,7 +64,9 @@ class Duties:
         if settlements:
             await self._insist(lambda store: store.settle_many(duty.worker_id, settlements))
         failed = sum(settlement.outcome is Outcome.FAIL for settlement in settlements)
-        self._link.send(Settled(duty.worker_id, failed, len(entries) - failed))
+        crashed = [entry.task_id for entry in entries if _crashed(entry, duty)]
+        names = await self._insist(lambda store: store.names(crashed)) if crashed else {}
+        self._link.send(Settled(duty.worker_id, failed, len(entries) - failed, names))
         for after in sweep_times(duty.lease, duty.horizon):
             await asyncio.sleep(max(0.0, duty.since + after - self._clock()))
             found = await self._insist(lambda store: _sweep(store, duty))
@@ -95,6 +97,11 @@ async def _sweep(store: TaskStore, duty: Settle) -> int:
     crash = envelope.worker_crashed(duty.reason, duty.details)
     backoff_ms, backoff_max_ms = duty.retry_backoff_ms, duty.retry_backoff_max_ms
     return len(await store.fail_worker(duty.worker_id, crash, backoff_ms=backoff_ms, backoff_max_ms=backoff_max_ms))
+
+
+def _crashed(entry: Entry, duty: Settle) -> bool:
+    """Whether the worker died under this call, or was ended for its sake."""
+    return entry.state is LeaseState.STARTED and (not duty.released or entry.task_id in duty.overrun)
 
 
 def settlement_of(entry: Entry, duty: Settle) -> Settlement:
