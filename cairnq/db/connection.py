@@ -57,10 +57,25 @@ class PsycopgSession:
         self._connection = connection
 
     async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
-        plain = [array_literal(value) if isinstance(value, list) else value for value in values]
         async with psycopg.AsyncRawCursor(self._connection, row_factory=tuple_row) as cursor:
-            await cursor.execute(text.encode(), plain)
-            return [] if cursor.description is None else await cursor.fetchall()
+            await cursor.execute(text.encode(), _plain(values))
+            return await _fetched(cursor)
+
+    async def together(self, asked: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Row]]:
+        """Several statements in one round trip and one transaction: all of them happen, or none does.
+
+        For a connection in autocommit mode alone: the server commits at the one Sync that ends the pipeline.
+        """
+        cursors = []
+        try:
+            async with self._connection.pipeline():
+                for text, values in asked:
+                    cursor = psycopg.AsyncRawCursor(self._connection, row_factory=tuple_row)
+                    await cursor.execute(text.encode(), _plain(values))
+                    cursors.append(cursor)
+        except psycopg.errors.PipelineAborted as aborted:
+            raise _cause_of(aborted) from None
+        return [await _fetched(cursor) for cursor in cursors]
 
     async def query(self, text: str, values: Sequence[Any]) -> list[Any]:
         """Rows as dictionaries, for the caller's own statements."""
@@ -72,3 +87,21 @@ class PsycopgSession:
         """Any number of statements, without parameters."""
         async with psycopg.AsyncRawCursor(self._connection) as cursor:
             await cursor.execute(sql.encode(), prepare=False)
+
+
+def _plain(values: Sequence[Any]) -> list[Any]:
+    return [array_literal(value) if isinstance(value, list) else value for value in values]
+
+
+async def _fetched(cursor: psycopg.AsyncRawCursor[Row]) -> list[Row]:
+    """Not by way of `cursor.description`, which makes an object of each column."""
+    result = cursor.pgresult
+    return [] if result is None or not result.nfields else await cursor.fetchall()
+
+
+def _cause_of(aborted: psycopg.errors.PipelineAborted) -> BaseException:
+    """What the first statement failed with, where psycopg tells of those behind it, which were skipped."""
+    error: BaseException = aborted
+    while isinstance(error, psycopg.errors.PipelineAborted) and error.__context__ is not None:
+        error = error.__context__
+    return error

@@ -34,6 +34,15 @@ class Session(PgSession, Protocol):
     async def rows(self, text: str, values: Sequence[Any]) -> list[Row]: ...
 
 
+@runtime_checkable
+class PipelinedSession(Session, Protocol):
+    """One whose driver sends several statements before it awaits the first answer."""
+
+    async def together(self, asked: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Row]]:
+        """Their rows, after all of them were committed as one transaction; of a session in autocommit mode."""
+        ...
+
+
 class Executor(Protocol):
     """Opens sessions. `autocommit` ones run single statements; `transaction` commits, or rolls back on an exception."""
 
@@ -61,7 +70,7 @@ class ForeignSession:
         self._session = session
 
     async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
-        return [_as_tuple(row) for row in await self._session.query(text, values)]
+        return [as_tuple(row) for row in await self._session.query(text, values)]
 
     async def query(self, text: str, values: Sequence[Any]) -> list[Any]:
         return await self._session.query(text, values)
@@ -70,7 +79,7 @@ class ForeignSession:
         await self._session.execute(sql)
 
 
-def _as_tuple(row: Any) -> Row:
+def as_tuple(row: Any) -> Row:
     if isinstance(row, Mapping) or hasattr(row, "values"):  # a dict, or a record such as asyncpg's
         return tuple(row.values())
     return tuple(row)

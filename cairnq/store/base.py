@@ -53,6 +53,7 @@ class TaskStore(Protocol):
     """
 
     installation: Installation | None
+    exchanges: bool
 
     async def connect(self) -> Installation: ...
     async def close(self) -> None: ...
@@ -208,6 +209,21 @@ class TaskStore(Protocol):
         If the database refuses a body (SQLSTATE class 22, 23 or 54) the batch is split and only the culprit ends
         `failed` with `unserializable_result`; its status here is then `failed`.
         Never raises for a single row; raises only when the database cannot be reached.
+        """
+        ...
+
+    async def settle_and_claim(
+        self,
+        worker_id: str,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        lease_ms: int,
+        limit: int,
+        names: Sequence[str] | None,
+    ) -> tuple[list[TaskStatus | None], list[ClaimedTask]] | None:
+        """The answers of `settle_many` and of `claim_many`: one round trip and one commit, where the store `exchanges`.
+
+        None: nothing was written, for one of them was refused (a body, a deadlock), or must go by itself.
         """
         ...
 

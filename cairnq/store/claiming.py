@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cairnq.pure import arguments, envelope, jsonio
 from cairnq.pure.models import ClaimedTask, Held, Task
@@ -30,8 +30,8 @@ class Claiming(StatementRunner):
         names: Sequence[str] | None = None,
     ) -> list[Task]:
         """Up to `limit` tasks, highest priority first, leased to `worker_id` for `lease_ms`."""
-        request = _Request(queues, worker_id, lease_ms, names)
-        limit = _checked_limit(limit)
+        request = ClaimRequest(queues, worker_id, lease_ms, names)
+        limit = checked_limit(limit)
         await self._recover_if_due(lease_ms)
         return [item.task for item in await self._claim(request, limit)]
 
@@ -44,7 +44,7 @@ class Claiming(StatementRunner):
         plan: Callable[[Draw], Awaitable[T]],
     ) -> T | None:
         """`plan(draw)` inside one claiming transaction; None, and no transaction, where nothing is due."""
-        request = _Request(queues, worker_id, lease_ms, names)
+        request = ClaimRequest(queues, worker_id, lease_ms, names)
         await self._recover_if_due(lease_ms)
 
         async def plan_tasks(draw_claimed: DrawClaimed) -> T:
@@ -64,7 +64,7 @@ class Claiming(StatementRunner):
         names: Sequence[str] | None,
     ) -> list[ClaimedTask]:
         """One statement; no recovery first; payload sizes as the wire told them."""
-        return await self._claim(_Request(queues, worker_id, lease_ms, names), _checked_limit(limit))
+        return await self._claim(ClaimRequest(queues, worker_id, lease_ms, names), checked_limit(limit))
 
     async def claim_drawn(
         self,
@@ -75,14 +75,14 @@ class Claiming(StatementRunner):
         plan: Callable[[DrawClaimed], Awaitable[T]],
     ) -> T | None:
         """`claim_session` with payload sizes, and without recovery."""
-        return await self._claim_drawn(_Request(queues, worker_id, lease_ms, names), plan)
+        return await self._claim_drawn(ClaimRequest(queues, worker_id, lease_ms, names), plan)
 
     async def held_by(self, worker_id: str) -> list[Held]:
         return [Held(*row) for row in await self._rows("held_by", worker_id=worker_id)]
 
     async def recover(self, limit: int = 1000) -> int:
         """Re-queue (or fail, or cancel) up to `limit` tasks with a lapsed lease; returns how many."""
-        limit = _checked_limit(limit)
+        limit = checked_limit(limit)
         if self._executor.has_one_writer and not (await self._rows("lapsed"))[0][0]:
             self._recovered_at = time.monotonic()
             return 0
@@ -96,7 +96,7 @@ class Claiming(StatementRunner):
         if time.monotonic() - self._recovered_at >= interval:
             await self.recover()
 
-    async def _claim(self, request: _Request, limit: int) -> list[ClaimedTask]:
+    async def _claim(self, request: ClaimRequest, limit: int) -> list[ClaimedTask]:
         if request.asks_for_nothing or limit == 0:
             return []
         if self._executor.has_one_writer and not await self._anything_due(request):
@@ -104,7 +104,7 @@ class Claiming(StatementRunner):
         async with self._autocommit() as bound:
             return await request.draw(bound, None, limit)
 
-    async def _claim_drawn(self, request: _Request, plan: Callable[[DrawClaimed], Awaitable[T]]) -> T | None:
+    async def _claim_drawn(self, request: ClaimRequest, plan: Callable[[DrawClaimed], Awaitable[T]]) -> T | None:
         if request.asks_for_nothing or not await self._anything_due(request):
             return None
         async with self._transaction() as bound:
@@ -114,12 +114,12 @@ class Claiming(StatementRunner):
 
             return await callers(plan(draw))
 
-    async def _anything_due(self, request: _Request) -> bool:
+    async def _anything_due(self, request: ClaimRequest) -> bool:
         conditions = [] if request.names is None else ["names"]
         return bool((await self._rows("due", conditions, queues=request.queues, names=request.names))[0][0])
 
 
-class _Request:
+class ClaimRequest:
     """What a claim asks for, checked once. `names`: None for any."""
 
     def __init__(self, queues: Sequence[str], worker_id: str, lease_ms: int, names: Sequence[str] | None) -> None:
@@ -135,14 +135,17 @@ class _Request:
     async def draw(self, bound: BoundSession, names: Sequence[str] | None, limit: int) -> list[ClaimedTask]:
         """`names`: None for those of the request."""
         wanted = self.names if names is None else arguments.names(names, "names")
-        limit = _checked_limit(limit)
+        limit = checked_limit(limit)
         if limit == 0 or wanted == []:
             return []
-        common = {"queues": self.queues, "worker_id": self._worker_id, "lease_ms": self._lease_ms, "limit": limit}
-        if wanted is None:
-            return rows.claimed(await bound.rows("claim", **common))
-        return rows.claimed(await bound.rows("claim_named", names=wanted, **common))
+        name, values = self.statement(wanted, limit)
+        return rows.claimed(await bound.rows(name, **values))
+
+    def statement(self, names: list[str] | None, limit: int) -> tuple[str, dict[str, Any]]:
+        """The name and the values of the statement that claims."""
+        values = {"queues": self.queues, "worker_id": self._worker_id, "lease_ms": self._lease_ms, "limit": limit}
+        return ("claim", values) if names is None else ("claim_named", {"names": names, **values})
 
 
-def _checked_limit(limit: int) -> int:
+def checked_limit(limit: int) -> int:
     return arguments.integer(limit, "limit", least=0, most=arguments.MAX_INT4)

@@ -20,11 +20,10 @@ from cairnq.pure import arguments
 from cairnq.pure.errors import InvalidArgument, StoreClosed
 from cairnq.store.base import Installation
 from cairnq.store.changing import Changing
-from cairnq.store.claiming import Claiming
+from cairnq.store.exchanging import Exchanging
 from cairnq.store.reading import Reading
 from cairnq.store.runner import raise_translated
 from cairnq.store.schema import SchemaChecks
-from cairnq.store.settling import Settling
 from cairnq.store.submitting import Submitting
 from cairnq.store.upkeep import Upkeep
 
@@ -35,7 +34,7 @@ VACUUM_DEAD_SHARE = 0.2
 VACUUM_INTERVAL_S = 30
 
 
-class PostgresStore(Submitting, Claiming, Settling, Changing, Reading, Upkeep):
+class PostgresStore(Submitting, Exchanging, Changing, Reading, Upkeep):
     """All of `TaskStore` on PostgreSQL.
 
     `source`: a DSN, or a `PgExecutor` over the caller's own driver (never closed by us).
@@ -77,6 +76,7 @@ class PostgresStore(Submitting, Claiming, Settling, Changing, Reading, Upkeep):
                     listen_database, min_size=0, max_size=1, pooled=False, what="listen_database"
                 )
             super().__init__(own, installation)
+            self.exchanges = True
         elif isinstance(source, PgExecutor):
             super().__init__(ForeignExecutor(source), installation)
         else:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn, TypeVar
 
 from cairnq.db.fault import Fault
-from cairnq.db.session import Executor, Row, Session
+from cairnq.db.session import Executor, PipelinedSession, Row, Session
 from cairnq.db.sqlstate import classify, translate
 from cairnq.db.statements import Statements
 from cairnq.pure.errors import CairnQError, DatabaseUnavailable, StoreClosed
@@ -39,6 +39,15 @@ class BoundSession:
         statement = self._statements.get(name, conditions, literals)
         try:
             return await self.session.rows(statement.text, statement.arrange(values))
+        except Exception as error:  # noqa: BLE001 - raised again, as ours
+            raise_translated(error)
+
+    async def together(self, asked: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[Row]]:
+        """Statements and their values in one round trip and one transaction; only where the store `exchanges`."""
+        assert isinstance(self.session, PipelinedSession)
+        found = [(self._statements.get(name), values) for name, values in asked]
+        try:
+            return await self.session.together([(item.text, item.arrange(values)) for item, values in found])
         except Exception as error:  # noqa: BLE001 - raised again, as ours
             raise_translated(error)
 

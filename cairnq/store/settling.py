@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from cairnq.db.fault import Fault
@@ -13,12 +11,12 @@ from cairnq.db.sqlstate import classify
 from cairnq.pure import arguments, envelope, jsonio
 from cairnq.pure.envelope import Envelope
 from cairnq.pure.errors import LostLease
-from cairnq.pure.models import Beat, Held, Outcome, Settlement, Standing, Task, TaskRef, TaskStatus
+from cairnq.pure.models import Beat, Held, Outcome, Settlement, Standing, Task, TaskRef
 from cairnq.store import rows
 from cairnq.store.runner import BoundSession, StatementRunner, callers
+from cairnq.store.settlements import Statuses, align, each_task_once, kept, settlement_values
 
 T = TypeVar("T")
-Statuses = list["TaskStatus | None"]
 
 
 class Settling(StatementRunner):
@@ -107,7 +105,7 @@ class Settling(StatementRunner):
     async def settle_many(self, worker_id: str, settlements: Sequence[Settlement]) -> Statuses:
         """The status that each row has now, None where no row matched; see `TaskStore.settle_many`."""
         answers: Statuses = [None] * len(settlements)
-        for positions in _each_task_once(settlements):
+        for positions in each_task_once(settlements):
             some = [settlements[position] for position in positions]
             for position, status in zip(positions, await self._settle_together(worker_id, some), strict=True):
                 answers[position] = status
@@ -116,20 +114,20 @@ class Settling(StatementRunner):
     async def _settle_together(self, worker_id: str, settlements: Sequence[Settlement]) -> Statuses:
         """Each task at most once. What was to be forgotten and must be kept after all is settled as a completion."""
         gone = await self._forget(worker_id, [item for item in settlements if item.outcome is Outcome.FORGET])
-        rest = [_kept(item) for item in settlements if item.task_id not in gone]
+        rest = [kept(item) for item in settlements if item.task_id not in gone]
         settled = iter(await self._settle(worker_id, rest) if rest else [])
         return ["succeeded" if item.task_id in gone else next(settled) for item in settlements]
 
     async def _forget(self, worker_id: str, settlements: Sequence[Settlement]) -> set[str]:
         if not settlements:
             return set()
-        found = await self._rows("settle_forget", **_settlement_values(worker_id, settlements))
+        found = await self._rows("settle_forget", **settlement_values(worker_id, settlements))
         return {row[0] for row in found}
 
     async def _settle(self, worker_id: str, settlements: Sequence[Settlement]) -> Statuses:
         """One statement; where the database refuses a body, halves, until the culprit stands alone."""
         try:
-            found = await self._rows("settle", **_settlement_values(worker_id, settlements))
+            found = await self._rows("settle", **settlement_values(worker_id, settlements))
         except Exception as error:
             if classify(error.__cause__ or error) is not Fault.DATA:
                 raise
@@ -138,12 +136,12 @@ class Settling(StatementRunner):
                 return await self._settle_culprit(worker_id, settlements[0], str(error))
             first = await self._settle(worker_id, settlements[:half])
             return first + await self._settle(worker_id, settlements[half:])
-        return _align(settlements, found)
+        return align(settlements, found)
 
     async def _settle_culprit(self, worker_id: str, refused: Settlement, reason: str) -> Statuses:
         error = envelope.unserializable_result(reason)
         named = [Settlement.fail(refused.task_id, refused.attempt, error, retryable=False)]
-        return _align(named, await self._rows("settle", **_settlement_values(worker_id, named)))
+        return align(named, await self._rows("settle", **settlement_values(worker_id, named)))
 
     async def release_many(
         self, worker_id: str, held: Sequence[Held], *, started: bool = False, reason: str = "released"
@@ -212,7 +210,7 @@ class Settling(StatementRunner):
 
 async def _settle_in(bound: BoundSession, worker_id: str, settlement: Settlement) -> Task:
     """Waits for the row's lock: what another writer of this moment holds is not lost."""
-    found = await bound.rows("settle", ["waiting"], **_settlement_values(worker_id, [settlement]))
+    found = await bound.rows("settle", ["waiting"], **settlement_values(worker_id, [settlement]))
     if not found:
         raise LostLease(settlement.task_id)
     return rows.task((await bound.rows("get", id=settlement.task_id))[0])
@@ -230,36 +228,3 @@ async def _beat(
     values = {"ids": ids, "worker_ids": worker_ids, "attempts": list(attempts), "leases_ms": leases_ms}
     found = await run("beat", ["waiting"] if waiting else [], **values)
     return {(row[0], row[1], row[2]): bool(row[3]) for row in found}
-
-
-def _settlement_values(worker_id: str, settlements: Sequence[Settlement]) -> dict[str, Any]:
-    return {
-        "worker_id": worker_id,
-        "ids": [item.task_id for item in settlements],
-        "attempts": [item.attempt for item in settlements],
-        "outcomes": [item.outcome.value for item in settlements],
-        "bodies": [item.body for item in settlements],
-        "delays_ms": [item.delay_ms for item in settlements],
-    }
-
-
-def _each_task_once(settlements: Sequence[Settlement]) -> list[list[int]]:
-    """Positions, in rounds: a statement names each task once, so that its answer for a task is that of one attempt."""
-    rounds: list[list[int]] = []
-    named: Counter[str] = Counter()
-    for position, item in enumerate(settlements):
-        nth = named[item.task_id]
-        named[item.task_id] += 1
-        if nth == len(rounds):
-            rounds.append([])
-        rounds[nth].append(position)
-    return rounds
-
-
-def _kept(item: Settlement) -> Settlement:
-    return replace(item, outcome=Outcome.COMPLETE) if item.outcome is Outcome.FORGET else item
-
-
-def _align(settlements: Sequence[Settlement], found: Sequence[Row]) -> Statuses:
-    by_id: dict[str, TaskStatus] = {row[0]: row[1] for row in found}
-    return [by_id.get(item.task_id) for item in settlements]

@@ -12,10 +12,9 @@ from cairnq.pure import arguments
 from cairnq.pure.models import Beat
 from cairnq.store.base import Installation
 from cairnq.store.changing import Changing
-from cairnq.store.claiming import Claiming
+from cairnq.store.exchanging import Exchanging
 from cairnq.store.reading import Reading
 from cairnq.store.runner import raise_translated
-from cairnq.store.settling import Settling
 from cairnq.store.sqlite_file import FileChecks, check_given
 from cairnq.store.submitting import Submitting
 from cairnq.store.upkeep import Upkeep
@@ -27,7 +26,7 @@ DEFAULT_BUSY_TIMEOUT_MS = 5000
 Stop = Callable[[], Awaitable[None]]
 
 
-class SqliteStore(Submitting, Claiming, Settling, Changing, Reading, Upkeep):
+class SqliteStore(Submitting, Exchanging, Changing, Reading, Upkeep):
     """All of `TaskStore` on one SQLite file, which is made if it is not there.
 
     `path`: a plain path on a local disk. `busy_timeout_ms`: how long a write waits for other processes' writes before
