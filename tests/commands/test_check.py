@@ -116,7 +116,7 @@ def test_rights_that_are_missing_are_named(project, bare, database, monkeypatch)
 
 
 def test_more_workers_than_connections_is_78(project, cairnq):
-    write(project, 'app = "shop_tasks:registry"\n[queues.mail]\nprocesses = 500\n')
+    write(project, 'app = "shop_tasks:registry"\n[queues.mail]\nprocesses = 256\n')
     said = cairnq("check", "--json")
     assert said.code == 78
     assert verdicts(said)["connections"] == Verdict.FAULT

@@ -21,7 +21,7 @@ values (%s, 'n', %s, 'queued', '{}', 0, 0, 0)
 
 
 class Ear:
-    """One listening connection; `heard()` is what came since the last call."""
+    """One listening connection; `heard()` is what came since the last call, and after it no session is silent."""
 
     def __init__(self, dsn: str) -> None:
         self._connection = psycopg.connect(dsn, autocommit=True)
@@ -34,9 +34,12 @@ class Ear:
         notes: Notes = []
         for note in self._connection.notifies(timeout=10):
             if (note.channel, note.payload) == END:
-                return notes
+                break
             notes.append((note.channel, note.payload))
-        pytest.fail("the listener's own notification did not arrive")
+        else:
+            pytest.fail("the listener's own notification did not arrive")
+        _await_next(self._connection, 250)
+        return notes
 
     def close(self) -> None:
         self._connection.close()

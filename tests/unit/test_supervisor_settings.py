@@ -47,6 +47,15 @@ def test_a_queue_inherits_from_the_top_and_overrides_it():
     assert settings.shortest_lease == 10
 
 
+def test_payload_bytes_have_a_ceiling_for_the_host_and_one_for_each_queue_and_neither_stands_for_the_other():
+    queues = {"a": {}, "b": {"max_in_flight_bytes": "2MiB"}}
+    settings = accepted({"app": APP, "max_in_flight_bytes": "1GiB", "queues": queues})
+    assert settings.max_in_flight_bytes == 1 << 30
+    assert [queue.max_in_flight_bytes for queue in settings.queues] == [None, 2 << 20]
+    [fault] = faults_of({"app": APP, "max_in_flight_bytes": "0B"})
+    assert "max_in_flight_bytes" in fault
+
+
 def test_a_later_layer_wins_key_by_key_and_may_spell_values_as_text():
     settings = accepted({"app": APP, "migrate": True, "lease": "10s"}, {"migrate": "false"}, {"lease": "20s"})
     assert (settings.migrate, settings.queues[0].lease) == (False, 20)
@@ -104,8 +113,8 @@ def test_a_chosen_queue_that_is_not_configured_needs_a_size():
         ({"que": {}}, "que", "did you mean 'queues'?"),
         ({"queues": 3}, "queues", "must be tables"),
         ({"queues": {"a": 3}}, "queues.a", "must be a table"),
-        ({"queues": {"a": {"processes": 0}}}, "queues.a.processes", "1 or more"),
-        ({"queues": {"a": {"processes": True}}}, "queues.a.processes", "1 or more"),
+        ({"queues": {"a": {"processes": 0}}}, "queues.a.processes", "a whole number from 1 to 256"),
+        ({"queues": {"a": {"processes": True}}}, "queues.a.processes", "a whole number from 1 to 256"),
         ({"queues": {"a": {"processes": {"min": 1}}}}, "queues.a.processes", "{min = 1, max = 8}"),
         ({"queues": {"a": {"processes": {"min": 3, "max": 2}}}}, "queues.a.processes", "{min = 1, max = 8}"),
         ({"queues": {"a": {"concurrency": 2.5}}}, "queues.a.concurrency", "1 or more"),
