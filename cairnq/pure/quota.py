@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,14 @@ def open_shares(shares: Iterable[Share], ceilings: Ceilings, usage: Usage) -> li
     return [share for share in shares if ceilings.limit(share, usage) > 0]
 
 
+class ByteCeiling(NamedTuple):
+    """Payload bytes that may be in memory, that are, and that are with handlers which run."""
+
+    most: int
+    held: int
+    running: int
+
+
 class PayloadBudget:
     """Bounds resident payload bytes. Sizes are known only after a claim, which is sized by what payloads were like."""
 
@@ -82,6 +91,11 @@ class PayloadBudget:
         self._max_bytes = max_bytes
         self._mean: float | None = None
         self.used = 0
+        self.running = 0
+
+    def ceilings(self) -> Sequence[ByteCeiling]:
+        """As they stand now, each of which holds."""
+        return () if self._max_bytes is None else (ByteCeiling(self._max_bytes, self.used, self.running),)
 
     def add(self, size: int) -> None:
         self.used += size
@@ -90,15 +104,27 @@ class PayloadBudget:
     def remove(self, size: int) -> None:
         self.used -= size
 
+    def start(self, size: int) -> None:
+        """A handler begins that was given so much."""
+        self.running += size
+
+    def end(self, size: int) -> None:
+        """It has returned."""
+        self.running -= size
+
     def limit(self) -> int | None:
         """Tasks that the next claim may take (None: no bound): at least one while anything is left, else 0."""
-        if self._max_bytes is None:
+        left = min((ceiling.most - ceiling.held for ceiling in self.ceilings()), default=None)
+        if left is None:
             return None
-        left = self._max_bytes - self.used
         if left <= 0:
             return 0
         return max(1, int(left / max(self._mean, 1))) if self._mean is not None else 1
 
-    def admits(self, size: int, running: int) -> bool:
-        """Whether a payload may start beside `running` bytes that run. One beyond the whole budget starts alone."""
-        return self._max_bytes is None or running == 0 or running + size <= self._max_bytes
+    def admits(self, size: int) -> bool:
+        """Whether a payload may start beside those that run. One beyond a whole ceiling starts alone."""
+        return all(one.running == 0 or one.running + size <= one.most for one in self.ceilings())
+
+    def beyond(self, size: int) -> int | None:
+        """The ceiling that such a payload could never keep under; None where there is none."""
+        return min((ceiling.most for ceiling in self.ceilings() if size > ceiling.most), default=None)

@@ -44,10 +44,12 @@ class Engine:
         clock: Clock = boottime,
         submit: Callable[..., Awaitable[Task]] | None = None,
         observer: Observer | None = None,
+        budget: PayloadBudget | None = None,
     ) -> None:
         """`submit` is what contexts submit with, where that is more than the store's own (backpressure).
 
-        `observer` hears of every attempt, for statistics.
+        `observer` hears of every attempt, for statistics. `budget` is one that is shared with other workers, in place
+        of the options' own.
         """
         self._options = options
         self._clock = clock
@@ -58,7 +60,7 @@ class Engine:
         self._draining: asyncio.Task[list[Held]] | None = None
         self._done = DoneWatch(store)
         self._usage = usage = Usage()
-        budget = PayloadBudget(options.max_in_flight_bytes)
+        budget = budget or PayloadBudget(options.max_in_flight_bytes)
         self._holdings = Holdings(table, budget, options.lease_s, clock, observer)
         self._settler = Settler(
             store,
@@ -113,6 +115,11 @@ class Engine:
         """Calls that share it, under way or about to start; and while a claim is out, all that it may bring."""
         on_their_way = self._options.concurrency if self._claimer.is_busy else 0
         return self._usage.by_resource[name] + on_their_way
+
+    def bytes_freed(self) -> None:
+        """Other workers that share the byte budget gave up some of it: look whether there is room now."""
+        self._executor.admit()
+        self._room_changed()
 
     @property
     def overrun(self) -> int:

@@ -48,7 +48,6 @@ class Executor:
         self._on_room = on_room
         self._waiting: deque[Call] = deque()
         self._running: set[Call] = set()
-        self._running_bytes = 0
         self._solitude: tuple[Call, float] | None = None
         self._by_deadline: deque[Call] = deque()
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -80,7 +79,7 @@ class Executor:
             size = handler.batch or 1
             for first in range(0, len(group), size):
                 self._enqueue(handler, group[first : first + size])
-        self._admit()
+        self.admit()
 
     def release_waiting(self) -> None:
         """Give back what never started."""
@@ -150,8 +149,8 @@ class Executor:
         self._usage.give(call.handler.name, call.handler.resource)
         self._holdings.table.in_flight_calls = self._usage.calls
 
-    def _admit(self) -> None:
-        """In order: a large payload is not overtaken for ever by small ones."""
+    def admit(self) -> None:
+        """Start what may start, in order: a large payload is not overtaken for ever by small ones."""
         now = self._desk.clock()
         while self._waiting and self._may_start(self._waiting[0], now):
             call = self._waiting[0]
@@ -164,9 +163,9 @@ class Executor:
 
     def _may_start(self, call: Call, now: float) -> bool:
         if self._running and (wait := self._kept_apart_until(call) - now) > 0:
-            self._loop.call_later(wait, self._admit)
+            self._loop.call_later(wait, self.admit)
             return False
-        return self._holdings.budget.admits(call.bytes, self._running_bytes)
+        return self._holdings.budget.admits(call.bytes)
 
     def _kept_apart_until(self, call: Call) -> float:
         """A suspect runs alone for a while, lest it take its neighbours with it; but nobody waits long for that."""
@@ -178,7 +177,8 @@ class Executor:
         call.phase = Phase.RUNNING
         call.drop_lost()
         self._running.add(call)
-        self._running_bytes += call.bytes
+        self._holdings.budget.start(call.bytes)
+        self._tell_oversized(call)
         if call.is_suspect:
             self._solitude = call, now + SOLITUDE_S
         self._set_deadline(call, now)
@@ -222,7 +222,7 @@ class Executor:
 
     def _returned(self, call: Call, ended: Ended) -> None:
         self._running.discard(call)
-        self._running_bytes -= call.bytes
+        self._holdings.budget.end(call.bytes)
         if self._solitude is not None and self._solitude[0] is call:
             self._solitude = None
         self._leave(call)
@@ -231,7 +231,7 @@ class Executor:
         for attempt in call.attempts:
             if attempt.settlement is None and attempt.slot is not None:
                 self._desk.settle(attempt, outcomes.settlement_of(attempt, call, ended, self._desk.options))
-        self._admit()
+        self.admit()
         self._on_room()
 
     def _report(self, call: Call, ended: Ended) -> None:
@@ -244,6 +244,14 @@ class Executor:
             tasks=len(call.attempts),
             raised=ended.error,
         )
+
+    def _tell_oversized(self, call: Call) -> None:
+        """It was let in alone, lest it wait for ever; whoever set the ceiling did not have it in mind."""
+        limit = self._holdings.budget.beyond(call.bytes)
+        if limit is not None:
+            first = call.attempts[0].task
+            size = {"tasks": len(call.attempts), "bytes": call.bytes, "limit_bytes": limit}
+            self._emit("task.oversized", name=first.name, task_id=first.id, **size)
 
     def _set_deadline(self, call: Call, now: float) -> None:
         max_run_s = self._desk.options.max_run_s

@@ -63,7 +63,9 @@ def test_without_a_budget_nothing_is_bounded() -> None:
     budget = PayloadBudget(None)
     budget.add(10**9)
     assert budget.limit() is None
-    assert budget.admits(10**9, 10**9)
+    budget.start(10**9)
+    assert budget.admits(10**9)
+    assert budget.beyond(10**9) is None
 
 
 def test_a_claim_is_sized_by_what_payloads_were_like() -> None:
@@ -83,10 +85,14 @@ def test_a_claim_is_sized_by_what_payloads_were_like() -> None:
 
 def test_a_payload_beyond_the_whole_budget_starts_alone() -> None:
     budget = PayloadBudget(1000)
-    assert budget.admits(5000, running=0)
-    assert not budget.admits(5000, running=1)
-    assert not budget.admits(1, running=5000)
-    assert budget.admits(400, running=600)
+    assert budget.admits(5000)
+    assert (budget.beyond(5000), budget.beyond(1000)) == (1000, None)
+    budget.start(5000)
+    assert not budget.admits(1)
+    budget.end(5000)
+    budget.start(600)
+    assert not budget.admits(5000)
+    assert budget.admits(400)
 
 
 def test_empty_payloads_do_not_divide_by_nothing() -> None:

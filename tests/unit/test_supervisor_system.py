@@ -173,6 +173,18 @@ def test_a_reader_of_events_that_was_slow_is_told_how_many_it_missed():
     os.close(writer)
 
 
+def test_what_somebody_asked_for_is_not_the_latest_event_lest_a_status_quote_the_one_before():
+    reader, writer = os.pipe()
+    journal = Journal(log="json", events_fd=writer)
+    journal.emit("worker.ready", pid=7)
+    for _ in range(2):
+        journal.emit("supervisor.status", latest=str(journal.latest))
+        journal.emit("worker.stacks", stack="...")
+    assert journal.latest.name == "worker.ready"
+    os.close(reader)
+    os.close(writer)
+
+
 class Clock:
     now = 0.0
 

@@ -9,12 +9,14 @@ from typing import Any
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.keeper_seat import Duty, KeeperSeat
+from cairnq_supervisor.loop.payloads import Payloads
 from cairnq_supervisor.loop.reactor import Timer
 from cairnq_supervisor.loop.resources import Resources
 from cairnq_supervisor.loop.roster import Roster
 from cairnq_supervisor.loop.sizer import Sizer
 from cairnq_supervisor.loop.warden import Warden
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
+from cairnq_supervisor.pure.ledger import Ledger, Place
 from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.messages import Policy, Returned, Settle
 from cairnq_supervisor.pure.tally import Tally
@@ -37,6 +39,7 @@ class Fleet:
         self.keeper = KeeperSeat(house, self, review)
         self.roster = Roster(house, lambda *place: WorkerSeat(*place, steward=self, review=review))
         self.sizer = Sizer(house, self.roster)
+        self.payloads = Payloads(lambda: self.workers)
         self.resources = Resources(lambda: self.workers, house.clock)
         self.warden = Warden(house, self.roster.replace)
         self.past: Counter[str] = Counter()
@@ -96,6 +99,15 @@ class Fleet:
         self.sizer = Sizer(house, self.roster)
 
     # What a worker's seat asks (Steward).
+
+    def enter(self, queue: str) -> tuple[Ledger, Place]:
+        return self.payloads.ledger, self.payloads.enter(queue)
+
+    def leave(self, place: Place) -> None:
+        self.payloads.leave(place)
+
+    def bytes_freed(self) -> None:
+        self.payloads.freed()
 
     def lend(self, incarnation: Incarnation) -> None:
         self.keeper.lend(incarnation)

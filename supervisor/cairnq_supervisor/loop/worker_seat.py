@@ -10,9 +10,11 @@ from cairnq_supervisor.loop.child import Errand
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.seat import Seat
+from cairnq_supervisor.pure.ledger import Ledger, Place
 from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.messages import (
     Admit,
+    BytesFreed,
     Exhausting,
     Holding,
     LeasesChanged,
@@ -41,6 +43,9 @@ VOUCHED = frozenset({SeatState.READY, SeatState.QUIESCING, SeatState.DRAINING})
 class Steward(Protocol):
     """Who looks after a worker's leases and its colleagues."""
 
+    def enter(self, queue: str) -> tuple[Ledger, Place]: ...
+    def leave(self, place: Place) -> None: ...
+    def bytes_freed(self) -> None: ...
     def lend(self, incarnation: Incarnation) -> None: ...
     def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None: ...
     def beats_needed(self) -> None: ...
@@ -70,6 +75,8 @@ class WorkerSeat(Seat):
         self.slot = slot
         self.generation = generation
         self.incarnation: Incarnation | None = None
+        self.place: Place | None = None
+        """Its child's row in the ledger of payload bytes."""
         self.admitted = False
         self.overrun: tuple[str, ...] = ()
         """Tasks for whose sake the latest child was killed."""
@@ -104,6 +111,7 @@ class WorkerSeat(Seat):
         house = self.house
         incarnation = Incarnation(self._capacity(), self.queue.lease, house.descriptors)
         self.incarnation, self.admitted, self.overrun, self.uses = incarnation, False, (), {}
+        ledger, self.place = self._steward.enter(self.queue.name)
         plan = WorkerPlan(
             settings=house.settings,
             queue=self.queue,
@@ -114,6 +122,8 @@ class WorkerSeat(Seat):
             stale_modules=house.stale_modules,
             capacity=incarnation.capacity,
             memory=incarnation.memory,
+            ledger=ledger,
+            place=self.place,
             stacks=incarnation.stacks,
             unit_locks=house.unit_locks,
             wall_offset=wall_offset(),
@@ -152,6 +162,8 @@ class WorkerSeat(Seat):
                 self._steward.beats_needed()
             case Overrun():
                 self.kill("a call outran max_run and does not end", from_outside=True)
+            case BytesFreed():
+                self._steward.bytes_freed()
             case Exhausting():
                 self._steward.pass_on(self.queue.name)
             case Uses(amounts=amounts):
@@ -162,6 +174,9 @@ class WorkerSeat(Seat):
                 self.tallied = names
 
     def settle(self, ending: Ending | None) -> None:
+        if self.place is not None:
+            place, self.place = self.place, None
+            self._steward.leave(place)
         incarnation, self.incarnation = self.incarnation, None
         if incarnation is None:
             return

@@ -24,6 +24,7 @@ class Scope(Enum):
     TOP = auto()
     QUEUE = auto()
     BOTH = auto()  # a queue's own value, else the top one
+    EACH = auto()  # in a queue the queue's, at the top the host's; both hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,7 @@ KEYS: Mapping[str, Key] = {
     "max_tasks": Key(Scope.BOTH, count),
     "max_age": Key(Scope.BOTH, positive_duration),
     "max_rss": Key(Scope.BOTH, size),
+    "max_in_flight_bytes": Key(Scope.EACH, size),
     "retry_backoff": Key(Scope.BOTH, duration),
     "retry_backoff_max": Key(Scope.BOTH, duration),
 }

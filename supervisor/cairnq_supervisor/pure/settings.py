@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cairnq_supervisor.pure.keys import AUTO, KEYS, MAX_PROCESSES, QUEUE_KEYS, TABLES, TOP_KEYS, Address, Range
+from cairnq_supervisor.pure.keys import AUTO, KEYS, MAX_PROCESSES, QUEUE_KEYS, TABLES, TOP_KEYS, Address, Range, Scope
 
 DEFAULT_QUEUE = "default"
 
@@ -53,6 +53,8 @@ class QueueSettings:
     max_tasks: int | None = None
     max_age: float | None = None
     max_rss: int | None = None
+    max_in_flight_bytes: int | None = None
+    """Payload bytes in memory, over all its processes on this host."""
     retry_backoff: float = 1.0
     retry_backoff_max: float = 30.0
 
@@ -77,6 +79,8 @@ class Settings:
     connect_timeout: float = 30.0
     http: Address | None = None
     log: str | None = None
+    max_in_flight_bytes: int | None = None
+    """Payload bytes in memory, over all queues of this host."""
     resources: Mapping[str, int] = field(default_factory=dict)
     retention: Mapping[str, float] = field(default_factory=dict)
 
@@ -203,7 +207,7 @@ def _chosen(
 def _queue(
     name: str, values: Mapping[str, Any], top: Mapping[str, Any], cores: int, origin: str, faults: list[Fault]
 ) -> QueueSettings:
-    inherited = {key: top[key] for key in QUEUE_KEYS & top.keys()}
+    inherited = {key: top[key] for key in QUEUE_KEYS & top.keys() if KEYS[key].scope is Scope.BOTH}
     merged = {**inherited, **values}
     processes = merged.get("processes")
     if processes == AUTO:

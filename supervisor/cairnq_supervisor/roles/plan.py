@@ -8,6 +8,7 @@ from pathlib import Path
 from cairnq.run.options import EngineOptions
 from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
+from cairnq_supervisor.pure.ledger import Ledger, Place
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from cairnq_supervisor.system.stacks import StackBook
 
@@ -30,6 +31,9 @@ class WorkerPlan:
     capacity: int
     memory: memoryview = field(repr=False)
     """Of the lease table, which the supervisor reads too."""
+    ledger: Ledger = field(repr=False)
+    """Of payload bytes, with a row for this worker."""
+    place: Place
     stacks: StackBook
     unit_locks: tuple[Path, str] | None
     """Folder and stem of the files whose locks go with units of resources."""

@@ -18,6 +18,7 @@ from cairnq_supervisor.pure.messages import (
     Admit,
     AskBack,
     BootFailed,
+    BytesFreed,
     Drain,
     Drained,
     Grant,
@@ -34,6 +35,7 @@ from cairnq_supervisor.pure.quantities import format_size
 from cairnq_supervisor.roles.application import ApplicationError, amounts_used
 from cairnq_supervisor.roles.boot import boot
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
+from cairnq_supervisor.roles.payloads import SharedBudget
 from cairnq_supervisor.roles.plan import WorkerPlan, engine_options
 from cairnq_supervisor.roles.stores import open_store
 from cairnq_supervisor.roles.tallying import Tallying
@@ -109,6 +111,13 @@ class _Worker:
             worker_id=plan.worker_id,
             emit=self._emitting(link),
             observer=tallying,
+            budget=SharedBudget(
+                plan.ledger,
+                plan.place,
+                of_queue=plan.queue.max_in_flight_bytes,
+                of_host=plan.settings.max_in_flight_bytes,
+                say=link.send,
+            ),
         )
         self._units = self._own_units(engine, registry, link)
         for message in self._early:
@@ -210,6 +219,8 @@ class _Worker:
                 engine.wake()
             case LeasesChanged():
                 engine.leases_changed()
+            case BytesFreed():
+                engine.bytes_freed()
             case Grant(resource=resource, unit=unit):
                 self._units.granted(resource, unit)
             case AskBack(resource=resource, unit=unit):

@@ -13,6 +13,8 @@ from cairnq_supervisor.system.sink import LineSink
 
 _PRIORITIES = {Level.DEBUG: 7, Level.INFO: 6, Level.WARNING: 4, Level.ERROR: 3}
 _STDERR = 2
+_ASKED_FOR = frozenset({"supervisor.status", "worker.stacks"})
+"""Answers to a signal. A status that quoted the status before would double with each."""
 
 
 class Journal:
@@ -22,7 +24,7 @@ class Journal:
         """`log` is "text" or "json"; None: text on a terminal or a pipe. `events_fd` gets every event as JSON."""
         self.chronicle = Chronicle()
         self.latest: Occurrence | None = None
-        """The last event that was worth a line."""
+        """The last event that was worth a line and that nobody had asked for."""
 
         self._log = LineSink(_STDERR)
         self._as_json = log == "json"
@@ -33,7 +35,7 @@ class Journal:
     def emit(self, name: str, /, **fields: Any) -> None:
         occurrence = Occurrence(time.time(), name, fields)
         self.chronicle.note(name, fields)
-        if occurrence.level is not Level.DEBUG:
+        if occurrence.level is not Level.DEBUG and name not in _ASKED_FOR:
             self.latest = occurrence
         if self._events is not None:
             self._put(self._events, as_json, occurrence)

@@ -40,6 +40,12 @@ async def gated(ctx: cairnq.TaskContext, gate: str) -> str:
 
 
 @registry.task
+async def weighty(ctx: cairnq.TaskContext, payload: dict[str, str]) -> str:
+    """`gated`, with ballast in its payload."""
+    return await gated(ctx, payload["gate"])
+
+
+@registry.task
 def gated_plain(ctx: Any, gate: str) -> str:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(gate)
