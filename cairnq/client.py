@@ -5,26 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, Unpack, overload
 
 from cairnq.db.session import PgExecutor
-from cairnq.pure import arguments
+from cairnq.pure import arguments, records
 from cairnq.pure.errors import InvalidArgument, TaskCanceled, TaskFailed
-from cairnq.pure.models import Conflict, Task, TaskDef, TaskRef, TaskStatus, WatchSignal
+from cairnq.pure.keywords import CallKeywords, SubmitKeywords
+from cairnq.pure.models import Conflict, Task, TaskDef, WatchSignal
 from cairnq.store.backpressure import DEFAULT_POLL_MS, DEFAULT_WAIT_MS, Backpressure, QueueDepthLimit
 from cairnq.store.base import TaskStore
+from cairnq.store.handle import StoreHandle
 from cairnq.store.postgres import PostgresStore
 from cairnq.store.retention import Retention, Sweeper
 from cairnq.store.sqlite import DEFAULT_BUSY_TIMEOUT_MS, SqliteStore
 from cairnq.store.wait import DoneWatch, Waiter, check_options
 from cairnq.store.watch import Watch
 
+P = TypeVar("P")
 R = TypeVar("R")
 
 DEFAULT_TIMEOUT_MS = 30_000
 
 
-class CairnQ:
+class CairnQ(StoreHandle):
     """A handle on one cairnq database. Use it as an async context manager, or call `connect()` and `close()`.
 
     `max_queue_depth`: how many tasks may be queued, for all queues or by queue; a submit at the limit waits up to
@@ -41,7 +44,7 @@ class CairnQ:
         queue_poll_interval_ms: int = DEFAULT_POLL_MS,
         retention: int | Retention | None = None,
     ) -> None:
-        self.store = store
+        super().__init__(store)
         self._backpressure = Backpressure(
             store, max_queue_depth, max_wait_ms=max_queue_wait_ms, poll_interval_ms=queue_poll_interval_ms
         )
@@ -109,6 +112,18 @@ class CairnQ:
 
     # --- submit -----------------------------------------------------------------------------------
 
+    @overload
+    async def submit(
+        self, name: TaskDef[P, Any], payload: P, *, session: Any = None, **keywords: Unpack[SubmitKeywords]
+    ) -> Task: ...
+    @overload
+    async def submit(
+        self, name: TaskDef[None, Any], *, session: Any = None, **keywords: Unpack[SubmitKeywords]
+    ) -> Task: ...
+    @overload
+    async def submit(
+        self, name: str, payload: Any = None, *, session: Any = None, **keywords: Unpack[SubmitKeywords]
+    ) -> Task: ...
     async def submit(
         self,
         name: str | TaskDef[Any, Any],
@@ -129,12 +144,13 @@ class CairnQ:
     ) -> Task:
         """Insert one queued task and return it.
 
-        `payload`, `metadata`: anything JSON holds. `key`: a business name under which one current task stands;
-        `conflict` says what a submit does when one does (`reuse` it while it lives, `reuse-succeeded` also when it
-        succeeded, `reject` with `AlreadyExists`, or `replace`: cancel it). `max_attempts`: claims before a failure
-        is final. `priority`: higher runs first. `delay_ms` (or `run_at_delay_ms`): not before so many ms from now.
-        `session`: a psycopg `AsyncConnection` or a `PgSession` whose transaction the insert shall be part of; then
-        a full queue is `QueueFull` at once, for nothing should wait inside a transaction.
+        `payload`: anything JSON holds, or a dataclass; `metadata`: a mapping of it. `key`: a business name under which
+        one current task stands; `conflict` says what a submit does when one does (`reuse` it while it lives,
+        `reuse-succeeded` also when it succeeded, `reject` with `AlreadyExists`, or `replace`: cancel it).
+        `max_attempts`: claims before a failure is final. `priority`: higher runs first. `delay_ms` (or
+        `run_at_delay_ms`): not before so many ms from now. `session`: a psycopg `AsyncConnection` or a `PgSession`
+        whose transaction the insert shall be part of; then a full queue is `QueueFull` at once, for nothing should
+        wait inside a transaction.
         """
         item = {
             "payload": payload,
@@ -149,30 +165,35 @@ class CairnQ:
             "correlation_id": correlation_id,
             "run_at_delay_ms": arguments.delay(delay_ms, run_at_delay_ms),
         }
-        await self._admit([{"name": name, **item}], session)
+        await self.admit([{"name": name, **item}], may_wait=session is None)
         return await self.store.submit(name, session=session, **item)
 
     async def submit_many(self, items: Sequence[Mapping[str, Any]], *, session: Any = None) -> list[Task]:
         """Insert many tasks at once, all or none; each item holds the arguments of `submit`."""
-        await self._admit(items, session)
+        await self.admit(items, may_wait=session is None)
         return await self.store.submit_many(items, session=session)
 
-    async def _admit(self, items: Sequence[Mapping[str, Any]], session: Any) -> None:
-        """Hold back what is too much for its queue, but first see that it is right: nobody waits to hear of a typo."""
+    async def admit(self, items: Sequence[Mapping[str, Any]], *, may_wait: bool = True) -> None:
+        """What a submit does before it inserts: see that the items are right, and hold back what is too much.
+
+        Nobody waits to hear of a typo. Raises `QueueFull`, at once unless `may_wait`.
+        """
         self._start_sweeping()
         if self._backpressure.is_off:
             return
         for queue in sorted({item.queue for item in arguments.submissions(items)}):
-            await self._backpressure.admit(queue, may_wait=session is None)
+            await self._backpressure.admit(queue, may_wait=may_wait)
 
     def _start_sweeping(self) -> None:
         if self._retention is not None and self._sweeper is None:
             self._sweeper = Sweeper(self.store, self._retention)
 
     @overload
-    async def call(self, name: TaskDef[Any, R], payload: Any = None, **options: Any) -> R: ...
+    async def call(self, name: TaskDef[P, R], payload: P, **keywords: Unpack[CallKeywords]) -> R: ...
     @overload
-    async def call(self, name: str, payload: Any = None, **options: Any) -> Any: ...
+    async def call(self, name: TaskDef[None, R], **keywords: Unpack[CallKeywords]) -> R: ...
+    @overload
+    async def call(self, name: str, payload: Any = None, **keywords: Unpack[CallKeywords]) -> Any: ...
     async def call(
         self,
         name: str | TaskDef[Any, Any],
@@ -208,30 +229,9 @@ class CairnQ:
             raise TaskFailed(ended.error)
         if ended.canceled:
             raise TaskCanceled(ended.id)
-        return ended.result
+        return records.restore(name.result_type, ended.result) if isinstance(name, TaskDef) else ended.result
 
-    # --- read -------------------------------------------------------------------------------------
-
-    async def get(self, task_id: str) -> Task | None:
-        return await self.store.get(task_id)
-
-    async def get_by_key(self, key: str) -> Task | None:
-        return await self.store.get_by_key(key)
-
-    async def get_status(self, task_id: str) -> TaskRef | None:
-        """Id and status alone: the cheap look."""
-        return await self.store.get_status(task_id)
-
-    async def get_status_by_key(self, key: str) -> TaskRef | None:
-        return await self.store.get_status_by_key(key)
-
-    async def stats(self, queue: str | None = None) -> dict[str, dict[TaskStatus, int]]:
-        """Counts by queue and status, zero-filled. Reads every row: for people, not for loops."""
-        return await self.store.stats(queue)
-
-    async def queue_depth(self, queue: str, max_depth: int) -> int:
-        """How many more tasks fit before `max_depth` are queued."""
-        return await self.store.queue_depth(queue, max_depth)
+    # --- wait -------------------------------------------------------------------------------------
 
     async def wait(
         self, task_id: str, *, timeout_ms: int = DEFAULT_TIMEOUT_MS, poll_ms: int = 100, max_poll_ms: int = 500
@@ -264,53 +264,3 @@ class CairnQ:
             await watch.stop()
 
         return stop
-
-    # --- change -----------------------------------------------------------------------------------
-
-    async def cancel(self, task_id: str) -> Task | None:
-        """End a queued task, ask a running one to leave. None: not there, or finished already."""
-        return await self.store.cancel(task_id)
-
-    async def cancel_by_key(self, key: str) -> Task | None:
-        return await self.store.cancel_by_key(key)
-
-    async def retry(self, task_id: str, *, reset_attempt: bool = False) -> Task | None:
-        """Queue a failed or canceled task again. None: not there, live, or succeeded."""
-        return await self.store.retry(task_id, reset_attempt=reset_attempt)
-
-    async def retry_by_key(self, key: str, *, reset_attempt: bool = False) -> Task | None:
-        return await self.store.retry_by_key(key, reset_attempt=reset_attempt)
-
-    async def purge(
-        self,
-        *,
-        older_than_ms: int = 0,
-        queue: str | None = None,
-        status: TaskStatus | None = None,
-        name: str | None = None,
-        limit: int = 1000,
-    ) -> list[str]:
-        """Delete up to `limit` finished tasks, oldest first; returns their ids."""
-        return await self.store.purge(older_than_ms=older_than_ms, queue=queue, status=status, name=name, limit=limit)
-
-    async def list(
-        self,
-        *,
-        status: TaskStatus | None = None,
-        queue: str | None = None,
-        name: str | None = None,
-        root_id: str | None = None,
-        correlation_id: str | None = None,
-        limit: int = 100,
-        offset: int = 0,
-    ) -> Sequence[Task]:
-        """Tasks that match every filter given, newest first."""
-        return await self.store.list(
-            status=status,
-            queue=queue,
-            name=name,
-            root_id=root_id,
-            correlation_id=correlation_id,
-            limit=limit,
-            offset=offset,
-        )

@@ -33,7 +33,7 @@ TESTS = Path(__file__).parent
 ON_EVERY_SERVER = ("sql", "store", "worker")
 """Folders whose tests run on each PostgreSQL there is, and on the newest through PgBouncer too; others run on that."""
 
-ON_SQLITE_TOO = ("interop", "store", "worker")
+ON_SQLITE_TOO = ("interop", "store", "sync", "worker")
 """Folders whose tests know no backend; what asks for things of PostgreSQL alone is marked, or in `postgres`."""
 
 DIRECT, POOLED = "direct", "pooled"

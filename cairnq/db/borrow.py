@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import psycopg
 
+from cairnq.db.blocking import LentForeign, LentPsycopg, LentSqlite
 from cairnq.db.connection import PsycopgSession
 from cairnq.db.session import ForeignSession, Session
 from cairnq.pure.errors import InvalidArgument
@@ -16,6 +17,12 @@ from cairnq.pure.errors import InvalidArgument
 @asynccontextmanager
 async def borrow(given: Any, *, transaction: bool) -> AsyncIterator[Session]:
     """`transaction`: what follows needs one; a psycopg connection in autocommit mode gets one for as long as this."""
+    if isinstance(given, (LentPsycopg, LentForeign)):
+        with given.in_transaction() if transaction else nullcontext():
+            yield given
+        return
+    if isinstance(given, LentSqlite):
+        raise InvalidArgument("session is a connection to SQLite, and the tasks are in PostgreSQL")
     session = _as_session(given)
     if transaction and _outside_transaction(given):
         async with given.transaction():

@@ -6,16 +6,23 @@ import json
 import re
 from typing import Any
 
-from cairnq.pure import deepjson
+from cairnq.pure import deepjson, records
 from cairnq.pure.errors import SerializationError
 
-_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+def _record(value: Any) -> dict[str, Any]:
+    fields = records.as_object(value)
+    _refuse_odd_keys(fields, type(value).__name__)
+    return fields
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_record)
 # An escaped NUL: \u0000 after an even number of backslashes.
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def encode(value: Any, what: str = "value") -> str:
-    """The JSON text of `value`.
+    """The JSON text of `value`; a dataclass in it is an object of its fields.
 
     Raises `SerializationError` for what JSON cannot hold (NaN, bytes, a set, a datetime, a circular list, a key
     that is no string) and for what PostgreSQL's jsonb refuses (NUL characters and lone surrogates).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 from cairnq.pure import envelope, jsonio
 from cairnq.pure.envelope import Envelope
@@ -26,11 +26,28 @@ def is_terminal_status(status: str) -> bool:
     return status in TERMINAL_STATUSES
 
 
-@dataclass(frozen=True)  # with slots, `TaskDef[P, R]("name")` raises: typing notes the alias on the instance
+@dataclass(unsafe_hash=True)  # frozen or with slots, it could not carry the types that `TaskDef[P, R](...)` gives it
 class TaskDef(Generic[P, R]):
-    """One symbol for both ends of a task: its name, the type of its payload and the type of its result."""
+    """One symbol for both ends of a task: its name, the type of its payload and the type of its result.
+
+    Either may be a dataclass. Written `TaskDef[P, R]("name")`, the handler gets its payload, and `call` returns its
+    result, as instances.
+    """
 
     name: str
+
+    @property
+    def payload_type(self) -> Any:
+        """P, where it was given; else None."""
+        return self._types()[0]
+
+    @property
+    def result_type(self) -> Any:
+        """R, where it was given; else None."""
+        return self._types()[1]
+
+    def _types(self) -> tuple[Any, Any]:
+        return get_args(getattr(self, "__orig_class__", None)) or (None, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
+from cairnq.db.blocking import Lent, LentSqlite
 from cairnq.db.session import Row, Session
 from cairnq.db.sqlite import forks
 from cairnq.db.sqlite.delivery import Statement
 from cairnq.db.sqlite.file import DatabaseFile
 from cairnq.db.sqlite.lanes import ReadLane
 from cairnq.db.sqlite.script import split_script
+from cairnq.db.sqlite.values import encoded, numbered
 from cairnq.db.sqlite.watch import FileWatch
 from cairnq.db.sqlite.writer import Transaction, WriteLane
 from cairnq.pure.errors import InvalidArgument, StoreClosed
@@ -43,11 +44,11 @@ class SqliteSession:
         self.transaction = transaction
 
     async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
-        return await self._run(Statement(text, _numbered(map(_encode, values))))
+        return await self._run(Statement(text, numbered(map(encoded, values))))
 
     async def query(self, text: str, values: Sequence[Any]) -> list[Any]:
         """Rows as dictionaries, for the caller's own statements, with `$1`-style placeholders."""
-        return await self._run(Statement(_number_placeholders(text), _numbered(values), as_mappings=True))
+        return await self._run(Statement(_number_placeholders(text), numbered(values), as_mappings=True))
 
     async def execute(self, sql: str) -> None:
         """Any number of statements, without parameters."""
@@ -94,7 +95,9 @@ class SqliteExecutor:
             _leading.reset(token)
         await transaction.finish(commit=True).future
 
-    def borrow(self, given: Any, *, transaction: bool) -> AbstractAsyncContextManager[Session]:  # noqa: ARG002 - it is one
+    def borrow(self, given: Any, *, transaction: bool) -> AbstractAsyncContextManager[Session]:
+        if isinstance(given, Lent):
+            return _borrow_connection(given, self.file.path, transaction=transaction)
         return _borrow(given)
 
     async def close(self) -> None:
@@ -144,12 +147,18 @@ async def _borrow(given: Any) -> AsyncIterator[Session]:
     yield given
 
 
-def _encode(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
-
-
-def _numbered(values: Iterable[Any]) -> dict[str, Any]:
-    return {str(number): value for number, value in enumerate(values, start=1)}
+@asynccontextmanager
+async def _borrow_connection(given: Lent, path: str, *, transaction: bool) -> AsyncIterator[Session]:
+    """A blocking connection, on its own thread."""
+    if not isinstance(given, LentSqlite):
+        raise InvalidArgument(f"session is no connection to SQLite, and the tasks are in {path}")
+    if given.path != path:
+        raise InvalidArgument(
+            f"session is a connection to {given.path or 'a database in memory'}, and the tasks are in {path}: "
+            "a transaction that holds both needs them in one file"
+        )
+    with given.in_transaction() if transaction else nullcontext():
+        yield given
 
 
 def _number_placeholders(text: str) -> str:
