@@ -147,6 +147,8 @@ class Outcome(StrEnum):
     FAIL_PERMANENTLY = "fail_permanently"
     RELEASE = "release"  # given back, attempt not spent; a cancel that was asked wins
     INTERRUPT = "interrupt"  # release of a call that had started: failed where max_attempts is 1
+    CRASH = "crash"  # the process died under it alone: as fail, and marked once more
+    SUSPECT = "suspect"  # the process died under several: as interrupt, and marked once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,12 @@ class Settlement:
         body = jsonio.encode(reason or envelope.interrupted("released"), "the reason")
         return cls(task_id, attempt, Outcome.INTERRUPT, body)
 
+    @classmethod
+    def crash(cls, task_id: str, attempt: int, error: Envelope, *, alone: bool, delay_ms: int) -> Settlement:
+        """`error` is a `worker_crashed` envelope. Only `alone` in its process is the attempt spent."""
+        outcome = Outcome.CRASH if alone else Outcome.SUSPECT
+        return cls(task_id, attempt, outcome, jsonio.encode(error, "the error"), delay_ms)
+
 
 class Standing(StrEnum):
     """Where an attempt stands in the database, asked after a write of it matched no row."""
@@ -200,11 +208,15 @@ class ClaimedTask:
 
 @dataclass(frozen=True, slots=True)
 class QueueBacklog:
-    """Counted up to a bound. `oldest_ms`: for how long the oldest due task has waited; None: none is due."""
+    """Counted up to a bound. `oldest_ms`: for how long the oldest due task has waited; None: none is due.
+
+    `suspects`: queued tasks, due or not, that are to run alone.
+    """
 
     due: int
     running: int
     oldest_ms: int | None
+    suspects: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,5 +177,5 @@ def _presumed(settlement: Settlement) -> TaskStatus:
             return "succeeded"
         case Outcome.FAIL_PERMANENTLY:
             return "failed"
-        case Outcome.FAIL | Outcome.RELEASE | Outcome.INTERRUPT:
+        case Outcome.FAIL | Outcome.RELEASE | Outcome.INTERRUPT | Outcome.CRASH | Outcome.SUSPECT:
             return "queued"

@@ -191,6 +191,19 @@ class TaskStore(Protocol):
         """The worker's claim: one statement, no recovery, and the payload's size as the wire told it."""
         ...
 
+    async def claim_suspect(
+        self, queues: Sequence[str], worker_id: str, lease_ms: int, names: Sequence[str]
+    ) -> list[ClaimedTask]:
+        """At most one task that was in flight at two deaths of its process. The other claims leave such tasks out.
+
+        For a worker that runs nothing else, and nothing beside it until it has ended.
+        """
+        ...
+
+    async def suspect_waits(self, queues: Sequence[str], names: Sequence[str]) -> bool:
+        """Whether `claim_suspect` would find one."""
+        ...
+
     async def claim_drawn(
         self,
         queues: Sequence[str],

@@ -77,6 +77,23 @@ class Claiming(StatementRunner):
         """`claim_session` with payload sizes, and without recovery."""
         return await self._claim_drawn(ClaimRequest(queues, worker_id, lease_ms, names), plan)
 
+    async def claim_suspect(
+        self, queues: Sequence[str], worker_id: str, lease_ms: int, names: Sequence[str]
+    ) -> list[ClaimedTask]:
+        """At most one, for a process that runs nothing beside it."""
+        request = ClaimRequest(queues, worker_id, lease_ms, names)
+        if request.asks_for_nothing:
+            return []
+        if self._executor.has_one_writer and not await self.suspect_waits(queues, names):
+            return []
+        _, values = request.statement(request.names, 1)
+        return rows.claimed(await self._rows("claim_suspect", **values))
+
+    async def suspect_waits(self, queues: Sequence[str], names: Sequence[str]) -> bool:
+        """Read-only: one look at an index that is empty but for suspects."""
+        wanted = {"queues": arguments.names(queues, "queues"), "names": arguments.names(names, "names")}
+        return bool((await self._rows("suspect_waits", **wanted))[0][0])
+
     async def held_by(self, worker_id: str) -> list[Held]:
         return [Held(*row) for row in await self._rows("held_by", worker_id=worker_id)]
 

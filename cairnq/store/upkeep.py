@@ -17,7 +17,7 @@ class Upkeep(StatementRunner):
             queues=arguments.names(queues, "queues"),
             bound=arguments.integer(bound, "bound", least=1, most=2**31),
         )
-        return {queue: QueueBacklog(due, running, oldest_ms) for queue, due, running, oldest_ms in found}
+        return {queue: QueueBacklog(*counted) for queue, *counted in found}
 
     async def take_duty(self, duty: str, holder: str, lease_ms: int) -> bool:
         """Whether `duty` is this holder's now, for `lease_ms` from now; asked again in time, it stays so.

@@ -29,6 +29,7 @@ with picked as materialized (
             select t.ctid as place, t.id, t.priority, t.run_at_ms from cairnq_tasks t
             where t.status = 'queued' and t.queue = q.queue and t.priority = l.priority
                 and (t.run_at_ms, t.id) >= (l.run_at_ms, l.id) and t.run_at_ms <= (select @now_ms)
+                and (@suspect) is not true
             order by t.run_at_ms, t.id
             limit :limit::bigint
             for no key update skip locked

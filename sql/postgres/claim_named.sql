@@ -1,9 +1,9 @@
 -- Claim up to :limit due tasks of :names from :queues, highest priority first, then run_at, then id.
 -- Params: :queues text[], :names text[], :worker_id text, :lease_ms bigint, :limit bigint. Result: task columns, in no order.
 -- Locks: each claimed row, SKIP LOCKED; where sources are merged also up to :limit rows of each, until commit.
--- A look into the gaps between our names decides the way, within one snapshot: where no foreign name is queued, the
--- queue is walked in claim order (see claim.sql); where one is (thousands of its rows may lie ahead of ours), each of
--- our names is walked by itself and the walks are merged.
+-- A look into the gaps between our names decides the way, within one snapshot: where neither a foreign name nor a
+-- suspect is queued, the queue is walked in claim order (see claim.sql); where one is (thousands of such rows may lie
+-- ahead of ours), each of our names is walked by itself, past its suspects, and the walks are merged.
 with ours as materialized (
     select n.name, lead(n.name) over (order by n.name) as next_name
     from unnest(array['']::text[] || :names::text[]) as n (name)
@@ -28,6 +28,8 @@ picked as materialized (
                 order by t.name limit 1
             ) foreign_name
             where o.next_name is null
+        ) or exists (
+            select from cairnq_tasks t where t.status = 'queued' and t.queue = q.queue and @suspect
         ) as mixed
         offset 0 -- looked at once, not once for each way
     ) look
@@ -54,7 +56,7 @@ picked as materialized (
                 select t.ctid as place, t.id, t.priority, t.run_at_ms from cairnq_tasks t
                 where t.status = 'queued' and t.queue = q.queue and t.priority = l.priority
                     and (t.run_at_ms, t.id) >= (l.run_at_ms, l.id) and t.run_at_ms <= (select @now_ms)
-                    and t.name = any (:names::text[])
+                    and t.name = any (:names::text[]) and (@suspect) is not true
                 order by t.run_at_ms, t.id
                 limit :limit::bigint
                 for no key update skip locked
@@ -69,7 +71,8 @@ picked as materialized (
                 with recursive ladder (priority, run_at_ms, id) as (
                     (
                         select t.priority, t.run_at_ms, t.id from cairnq_tasks t
-                        where t.status = 'queued' and t.queue = q.queue and t.name = n.name and look.mixed
+                        where t.status = 'queued' and t.queue = q.queue and t.name = n.name and @unsuspected
+                            and look.mixed
                         order by t.priority desc, t.run_at_ms, t.id limit 1
                     )
                     union all
@@ -77,7 +80,7 @@ picked as materialized (
                     from ladder l
                     cross join lateral (
                         select t.priority, t.run_at_ms, t.id from cairnq_tasks t
-                        where t.status = 'queued' and t.queue = q.queue and t.name = n.name
+                        where t.status = 'queued' and t.queue = q.queue and t.name = n.name and @unsuspected
                             and t.priority < l.priority
                         order by t.priority desc, t.run_at_ms, t.id limit 1
                     ) m
@@ -86,7 +89,8 @@ picked as materialized (
                 from ladder l
                 cross join lateral (
                     select t.ctid as place, t.id, t.priority, t.run_at_ms from cairnq_tasks t
-                    where t.status = 'queued' and t.queue = q.queue and t.name = n.name and t.priority = l.priority
+                    where t.status = 'queued' and t.queue = q.queue and t.name = n.name and @unsuspected
+                        and t.priority = l.priority
                         and (t.run_at_ms, t.id) >= (l.run_at_ms, l.id) and t.run_at_ms <= (select @now_ms)
                     order by t.run_at_ms, t.id
                     limit :limit::bigint

@@ -1,4 +1,4 @@
--- Settle attempts that one worker holds: complete, succeed, fail, release. One row a settlement, each id once.
+-- Settle attempts that one worker holds: complete, succeed, fail, release, crash. One row a settlement, each id once.
 -- Params: :worker_id text; arrays of one length :ids text[], :attempts integer[] (null: whichever is held),
 --   :outcomes text[], :bodies text[] (JSON: a result or an error), :delays_ms bigint[].
 -- Result: id, status now. A row that is missing was not held, or its lock was.
@@ -19,8 +19,8 @@ held as materialized (
             when l.cancel_requested then 'canceled'
             when s.outcome = 'complete' then 'succeeded'
             when s.outcome = 'release' then 'queued'
-            when s.outcome = 'interrupt' and l.max_attempts > 1 then 'queued'
-            when s.outcome = 'fail' and l.attempt < l.max_attempts then 'queued'
+            when s.outcome in ('interrupt', 'suspect') and l.max_attempts > 1 then 'queued'
+            when s.outcome in ('fail', 'crash') and l.attempt < l.max_attempts then 'queued'
             else 'failed'
         end as status
     from settlement s
@@ -42,14 +42,18 @@ set status = h.status,
     error = case
         when h.outcome in ('fail', 'fail_permanently') then h.body::jsonb
         when h.outcome = 'interrupt' and h.status = 'failed' then h.body::jsonb
+        when h.outcome in ('crash', 'suspect') then jsonb_set(h.body::jsonb, '{details, suspect}', @marked)
         else t.error
     end,
     progress = case h.status when 'succeeded' then 1.0 when 'queued' then null else t.progress end,
     message = case when h.status = 'queued' then null else t.message end,
-    attempt = case when h.outcome in ('release', 'interrupt') and h.status = 'queued' then t.attempt - 1 else t.attempt end,
+    attempt = case when h.outcome in ('release', 'interrupt', 'suspect') and h.status = 'queued' then t.attempt - 1 else t.attempt end,
     worker_id = case when h.status = 'queued' then null else t.worker_id end,
     lease_until_ms = null,
-    run_at_ms = case when h.outcome = 'fail' and h.status = 'queued' then @now_ms + h.delay_ms else t.run_at_ms end,
+    run_at_ms = case
+        when h.outcome in ('fail', 'crash', 'suspect') and h.status = 'queued' then @now_ms + h.delay_ms
+        else t.run_at_ms
+    end,
     updated_at_ms = @now_ms,
     completed_at_ms = case when h.status = 'queued' then null else @now_ms end
 from held h

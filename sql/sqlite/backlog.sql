@@ -1,5 +1,5 @@
 -- How much waits and runs in each queue, counted up to a bound. Params: :queues JSON array, :bound. Locks: none.
--- Result: queue, due, running, ms for which the oldest due task has waited (null: none is due).
+-- Result: queue, due, running, ms for which the oldest due task has waited (null: none is due), suspects.
 select q.value,
     (
         select count(*)
@@ -23,5 +23,13 @@ select q.value,
             limit :bound
         ) w
         where w.run_at_ms <= (select @now_ms)
+    ),
+    (
+        select count(*)
+        from (
+            select 1 from cairnq_tasks t indexed by cairnq_lean_suspect_idx
+            where t.status = 'queued' and t.queue = q.value and @suspect
+            limit :bound
+        ) counted
     )
 from json_each(:queues) q

@@ -2,7 +2,7 @@
 -- Params: :queues, :names JSON arrays, :worker_id, :lease_ms, :limit. Result: task columns, in no order.
 -- Locks: the file's writer.
 -- A look at the names that are queued decides the way, within one snapshot: a queue where all are ours is walked as
--- without a filter; where a foreign name stands among them, each of our names is a source of its own.
+-- without a filter; where a foreign name or a suspect stands among them, each of our names is a source of its own.
 with recursive
 present (queue, name) as (
     select q.value, (
@@ -21,6 +21,12 @@ present (queue, name) as (
 ),
 mixed (queue) as materialized (
     select p.queue from present p where p.name not in (select n.value from json_each(:names) n)
+    union
+    select q.value from json_each(:queues) q
+    where exists (
+        select 1 from cairnq_tasks t indexed by cairnq_lean_suspect_idx
+        where t.status = 'queued' and t.queue = q.value and @suspect
+    )
 ),
 source (queue, name) as (
     select q.value, null from json_each(:queues) q where q.value not in (select m.queue from mixed m)

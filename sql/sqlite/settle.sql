@@ -1,4 +1,4 @@
--- Settle attempts that one worker holds: complete, succeed, fail, release. One row a settlement, each id once.
+-- Settle attempts that one worker holds: complete, succeed, fail, release, crash. One row a settlement, each id once.
 -- Params: :worker_id; arrays of one length :ids, :attempts (null: whichever is held), :outcomes, :bodies (JSON: a result
 --   or an error), :delays_ms. Result: id, status now. A row that is missing was not held. Locks: the file's writer.
 with settlement (id, attempt, outcome, body, delay_ms) as materialized (
@@ -13,8 +13,8 @@ held as materialized (
             when t.cancel_requested_at_ms is not null then 'canceled'
             when s.outcome = 'complete' then 'succeeded'
             when s.outcome = 'release' then 'queued'
-            when s.outcome = 'interrupt' and t.max_attempts > 1 then 'queued'
-            when s.outcome = 'fail' and t.attempt < t.max_attempts then 'queued'
+            when s.outcome in ('interrupt', 'suspect') and t.max_attempts > 1 then 'queued'
+            when s.outcome in ('fail', 'crash') and t.attempt < t.max_attempts then 'queued'
             else 'failed'
         end as status
     from settlement s
@@ -30,14 +30,18 @@ set status = h.status,
     error = case
         when h.outcome in ('fail', 'fail_permanently') then h.body
         when h.outcome = 'interrupt' and h.status = 'failed' then h.body
+        when h.outcome in ('crash', 'suspect') then json_set(h.body, '$.details.suspect', @marked)
         else t.error
     end,
     progress = case h.status when 'succeeded' then 1.0 when 'queued' then null else t.progress end,
     message = case when h.status = 'queued' then null else t.message end,
-    attempt = case when h.outcome in ('release', 'interrupt') and h.status = 'queued' then t.attempt - 1 else t.attempt end,
+    attempt = case when h.outcome in ('release', 'interrupt', 'suspect') and h.status = 'queued' then t.attempt - 1 else t.attempt end,
     worker_id = case when h.status = 'queued' then null else t.worker_id end,
     lease_until_ms = null,
-    run_at_ms = case when h.outcome = 'fail' and h.status = 'queued' then @now_ms + h.delay_ms else t.run_at_ms end,
+    run_at_ms = case
+        when h.outcome in ('fail', 'crash', 'suspect') and h.status = 'queued' then @now_ms + h.delay_ms
+        else t.run_at_ms
+    end,
     updated_at_ms = @now_ms,
     completed_at_ms = case when h.status = 'queued' then null else @now_ms end
 from held h

@@ -16,6 +16,9 @@ SHARED, SMALL, ELSEWHERE, LADDER, STAIRS = "shared", "small", "elsewhere", "ladd
 """Queues: all kinds of work mixed; the same with little waiting; finished work; due work at each of many priorities;
 the same in backoff, with a little due work below."""
 
+QUIET, HAUNTED = "quiet", "haunted"
+"""Queues: a little due work; the same behind `SUSPECTS` suspects."""
+
 MINE, YOURS, FOREIGN = "mine", "yours", "foreign"
 """Names: the first two have handlers here, the third belongs to another program and stands ahead of them."""
 
@@ -26,6 +29,7 @@ WAITING, BACKOFF, AHEAD, RUNNING = 160_000, 20_000, 10_000, 10_000
 FINISHED = {"succeeded": 45_000, "failed": 4_500, "canceled": 500}
 SMALL_WAITING, SMALL_BACKOFF, SMALL_AHEAD = 1_000, 100, 50
 PRIORITIES = 500
+SUSPECTS = 2_000
 CROWD = 50
 """Other workers, each with ten tasks running."""
 
@@ -61,6 +65,11 @@ cross join (
 ) made
 """
 
+
+_MARK = """
+update cairnq_tasks set error = '{"code": "worker_crashed", "message": "it", "details": {"signal": 9, "suspect": 2}}'
+where queue = %(queue)s
+"""
 
 _OTHER_SDKS_INDEXES = """
 create index old_claim_idx on cairnq_tasks (queue, status, priority desc, created_at_ms);
@@ -185,6 +194,10 @@ def _load_what_waits_and_what_ended(connection: psycopg.Connection[tuple[Any, ..
     loader.add(2 * PRIORITIES, queue=LADDER, priority="each")
     loader.add(20 * PRIORITIES, queue=STAIRS, priority="each", due=False)
     loader.add(100, queue=STAIRS, priority="-1")
+    loader.add(SUSPECTS, queue=HAUNTED)
+    connection.execute(_MARK, {"queue": HAUNTED})
+    for queue in (QUIET, HAUNTED):
+        loader.add(100, queue=queue)
     connection.execute(
         "insert into cairnq_task_keys select 'key-' || t.id, t.id, 0, 0 from cairnq_tasks t where t.status <> 'queued'"
     )

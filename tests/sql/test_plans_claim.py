@@ -8,10 +8,22 @@ import psycopg
 import pytest
 
 from cairnq.db.statements import Statements
-from tests.sql.backlog import FOREIGN, LADDER, MINE, PRIORITIES, SHARED, SMALL, STAIRS, YOURS
+from tests.sql.backlog import (
+    FOREIGN,
+    HAUNTED,
+    LADDER,
+    MINE,
+    PRIORITIES,
+    QUIET,
+    SHARED,
+    SMALL,
+    STAIRS,
+    SUSPECTS,
+    YOURS,
+)
 from tests.sql.plans import Plan, Prepared, connect
 
-CLAIM_INDEXES = {"cairnq_lean_claim_idx", "cairnq_lean_claim_name_idx"}
+CLAIM_INDEXES = {"cairnq_lean_claim_idx", "cairnq_lean_claim_name_idx", "cairnq_lean_suspect_idx"}
 LIMIT = 10
 PAGES_PER_DESCENT = 5
 """From an index's root to a row of the table, at these sizes."""
@@ -105,6 +117,36 @@ def test_claim_of_an_empty_queue_is_a_look_at_the_index(prepare):
     ):
         assert plan.rows == 0
         assert plan.buffers <= 4 * PAGES_PER_DESCENT
+
+
+@pytest.mark.statement("claim_named", "due")
+def test_claim_behind_thousands_of_suspects_reads_none_of_them(prepare):
+    claim, due = prepare("claim_named"), prepare("due", ["names"])
+    quiet, haunted = (claim.explain(**asked(queue, [MINE, YOURS])) for queue in (QUIET, HAUNTED))
+    assert quiet.rows == haunted.rows == LIMIT
+    assert_walks_in_claim_order(haunted, names=2)
+    # the names are walked apart: each may come to its limit, after a look or two; and one look at the suspects
+    assert haunted.read() <= 3 * LIMIT + 4 + 1, haunted
+    look = due.explain(**asked(HAUNTED, [MINE, YOURS]))
+    assert look.buffers <= 8 * PAGES_PER_DESCENT, look
+
+
+@pytest.mark.statement("claim_suspect", "suspect_waits")
+@pytest.mark.parametrize("queue", [SHARED, HAUNTED])
+def test_claim_of_a_suspect_walks_suspects_alone(prepare, queue):
+    claim, look = prepare("claim_suspect"), prepare("suspect_waits")
+    for plan in (claim.explain(**asked(queue, [MINE, YOURS])), look.explain(**asked(queue, [MINE, YOURS]))):
+        assert plan.indexes() <= {"cairnq_lean_suspect_idx"}
+        assert plan.scanned_whole() == []
+        assert plan.buffers <= 8 * PAGES_PER_DESCENT, plan
+    assert claim.explain(**asked(queue, [MINE, YOURS])).rows == (1 if queue == HAUNTED else 0)
+
+
+@pytest.mark.statement("claim_suspect")
+def test_claim_of_a_suspect_reads_no_more_than_the_suspects_of_foreign_names(prepare):
+    plan = prepare("claim_suspect").explain(**asked(HAUNTED, [FOREIGN]))
+    assert plan.rows == 0
+    assert plan.read() <= SUSPECTS
 
 
 @pytest.mark.statement("claim")

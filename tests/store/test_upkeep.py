@@ -19,7 +19,7 @@ async def test_the_backlog_counts_what_is_due_and_what_runs(store):
     found = await store.backlog(["mail", "empty"], 1000)
     assert (found["mail"].due, found["mail"].running) == (3, 1)
     assert found["mail"].oldest_ms >= 0
-    assert found["empty"] == QueueBacklog(0, 0, None)
+    assert found["empty"] == QueueBacklog(0, 0, None, 0)
     assert found.keys() == {"mail", "empty"}
 
 

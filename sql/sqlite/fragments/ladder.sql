@@ -11,7 +11,7 @@ ladder (priority) as (
                 )
                 else (
                     select t.priority from cairnq_tasks t indexed by cairnq_lean_claim_name_idx
-                    where t.status = 'queued' and t.queue = s.queue and t.name = s.name
+                    where t.status = 'queued' and t.queue = s.queue and t.name = s.name and @suspect = 0
                         and t.priority < l.priority
                     order by t.priority desc limit 1
                 )

@@ -13,7 +13,7 @@ picked (id) as (
                         from (
                             select t.run_at_ms, t.id from cairnq_tasks t indexed by cairnq_lean_claim_idx
                             where t.status = 'queued' and t.queue = s.queue and t.priority = l.priority
-                                and t.run_at_ms <= (select @now_ms)
+                                and t.run_at_ms <= (select @now_ms) and @suspect = 0
                             order by t.run_at_ms, t.id limit :limit
                         ) w
                     )
@@ -21,7 +21,7 @@ picked (id) as (
                         select json_group_array(json_array(w.run_at_ms, w.id))
                         from (
                             select t.run_at_ms, t.id from cairnq_tasks t indexed by cairnq_lean_claim_name_idx
-                            where t.status = 'queued' and t.queue = s.queue and t.name = s.name
+                            where t.status = 'queued' and t.queue = s.queue and t.name = s.name and @suspect = 0
                                 and t.priority = l.priority and t.run_at_ms <= (select @now_ms)
                             order by t.run_at_ms, t.id limit :limit
                         ) w

@@ -1,0 +1,1 @@
+t.error @> '{"code": "worker_crashed", "details": {"suspect": 2}}'

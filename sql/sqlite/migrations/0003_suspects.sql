@@ -1,0 +1,26 @@
+-- Suspects: tasks in flight at two deaths of their process, whose error says so. They run alone
+-- (docs/decisions/0012-suspects-run-alone.md), so that workers' claims must get past them for nothing.
+
+-- the claim of one suspect
+create index if not exists cairnq_lean_suspect_idx
+    on cairnq_tasks (queue, priority desc, run_at_ms, id)
+    where status = 'queued' and case when json_valid(error)
+        then json_extract(error, '$.code', '$.details.suspect') = '["worker_crashed",2]'
+        else 0
+    end;
+
+-- the claim of some names among others, of which it leaves out the suspects
+drop index if exists cairnq_lean_claim_name_idx;
+create index cairnq_lean_claim_name_idx
+    on cairnq_tasks (
+        queue,
+        name,
+        case when json_valid(error)
+            then json_extract(error, '$.code', '$.details.suspect') = '["worker_crashed",2]'
+            else 0
+        end,
+        priority desc,
+        run_at_ms,
+        id
+    )
+    where status = 'queued';
