@@ -25,6 +25,7 @@ _GONE_CLASSES = frozenset({"08", "53"})  # 53: disk, memory or connections used 
 _CONFIGURATION = frozenset({"25006", "3D000", "3F000", "42501", "42939", "42P01", "28000", "28P01"})
 _DATA_CLASSES = frozenset({"22", "23", "54"})
 _PREPARED_ELSEWHERE = frozenset({"26000", "42P05"})
+_LINE_END = re.compile(r"\s*\n\s*")
 
 _CONNECT_REFUSALS = re.compile(
     r"authentication failed|no password supplied|does not exist|pg_hba\.conf|not permitted to log in"
@@ -84,7 +85,7 @@ def translate(error: BaseException) -> BaseException:
     if sqlite_faults.is_sqlite(error):
         return sqlite_faults.translate(error)
     fault = classify(error)
-    message = str(error).strip()
+    message = _LINE_END.sub("; ", str(error).strip())
     if sqlstate_of(error) == "25006":
         return DatabaseReadOnly(f"the database is in recovery or read-only: {message}")
     if sqlstate_of(error) == "42501" or "permission denied for database" in message:

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from cairnq_supervisor import commands as other_commands
 from cairnq_supervisor.pure.exits import Exit
+from cairnq_supervisor.pure.printable import printable_lines
 from cairnq_supervisor.pure.settings import QueueChoice, parse_choice
 from cairnq_supervisor.system import signals
 
@@ -84,7 +85,7 @@ class _Parser(argparse.ArgumentParser):
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         if message:
-            sys.stderr.write(message)
+            sys.stderr.write(printable_lines(message.rstrip("\n")) + "\n")
         sys.exit(Exit.USAGE if status else Exit.OK)
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cairnq_supervisor.pure import dsn
-from cairnq_supervisor.pure.keys import TABLES, TOP_KEYS
+from cairnq_supervisor.pure.keys import TABLES, TOP_KEYS, from_text
+from cairnq_supervisor.pure.printable import printable
 from cairnq_supervisor.pure.settings import ConfigurationError, Fault, Layer, QueueChoice, Settings, combine
 from cairnq_supervisor.system.cores import granted_cores
 from cairnq_supervisor.system.environment import forget
@@ -19,6 +20,7 @@ PREFIX = "CAIRNQ_"
 DSN_VARIABLE = "CAIRNQ_DSN"
 CONFIG_NAME = "cairnq.toml"
 DEFAULT_DATABASE = "sqlite:///cairnq.db"
+_URLS = '"postgresql://user@host:5432/name" or "sqlite:///cairnq.db"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ def load(flags: Flags, environment: Mapping[str, str], *, needs_app: bool = True
     faults: list[Fault] = []
     path = flags.config or _found(Path.cwd())
     values = _read(path, faults) if path is not None else {}
+    needs_app = needs_app and not faults  # what cannot be read may name one
     origin = str(path) if path is not None else "command line"
     folder = path.resolve().parent if path is not None else Path.cwd()
     layers = [Layer(origin, values), *_environment(environment), _flags(flags)]
@@ -105,7 +108,9 @@ def _read(path: Path, faults: list[Fault]) -> dict[str, Any]:
 def _environment(environment: Mapping[str, str]) -> list[Layer]:
     """A layer for each variable, so that a fault names it."""
     named = {key: PREFIX + key.upper() for key in sorted(TOP_KEYS - TABLES)}
-    return [Layer(name, {key: environment[name]}) for key, name in named.items() if environment.get(name)]
+    return [
+        Layer(name, {key: from_text(key, environment[name])}) for key, name in named.items() if environment.get(name)
+    ]
 
 
 def _flags(flags: Flags) -> Layer:
@@ -128,6 +133,9 @@ def _database(
     if where == "--database" and dsn.has_password(found):
         problem = f"carries a password, which every user of this host can read in `ps`; set {DSN_VARIABLE} instead"
         faults.append(Fault("command line", "--database", problem))
+    if scheme := dsn.foreign_scheme(found):
+        faults.append(Fault(where, "database", f'has the scheme "{scheme}"; it must be {_URLS}'))
+        return ""
     try:
         path = dsn.file_of(found)
     except ValueError as error:
@@ -137,7 +145,9 @@ def _database(
 
 
 def _combination_faults(settings: Settings, origin: str) -> list[Fault]:
-    path = dsn.file_of(settings.database)
+    path, listen = dsn.file_of(settings.database), settings.listen_database
+    if listen is not None and (dsn.is_sqlite(listen) or dsn.foreign_scheme(listen)):
+        return [Fault(origin, "listen_database", "is another database; it must be a direct URL of the same PostgreSQL")]
     given = {"schema": settings.schema, "listen_database": settings.listen_database}
     return [
         Fault(origin, key, f"is for PostgreSQL alone, and the database is the SQLite file {path}: set {DSN_VARIABLE}")
@@ -189,4 +199,4 @@ def _content(path: Path, key: str, faults: list[Fault]) -> str | None:
 def describe(faults: Sequence[Fault]) -> str:
     """All faults for a person, one a line."""
     count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-    return "\n".join([f"cairnq: the configuration has {count}:", *(f"  {fault}" for fault in faults)])
+    return "\n".join([f"the configuration has {count}:", *(printable(str(fault)) for fault in faults)])

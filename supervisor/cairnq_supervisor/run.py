@@ -11,8 +11,6 @@ import sys
 import threading
 from collections.abc import Callable
 
-import setproctitle
-
 from cairnq.pure.errors import (
     CairnQError,
     DatabaseReadOnly,
@@ -30,6 +28,7 @@ from cairnq_supervisor.pure import address, dsn, judging, quantities
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.findings import Verdict
 from cairnq_supervisor.pure.judging import connection_budget
+from cairnq_supervisor.pure.printable import printable_lines
 from cairnq_supervisor.pure.settings import ConfigurationError, QueueSettings, Settings
 from cairnq_supervisor.roles.application import (
     ApplicationError,
@@ -47,6 +46,7 @@ from cairnq_supervisor.system.http import listen
 from cairnq_supervisor.system.journal import Journal
 from cairnq_supervisor.system.notify import Notifier
 from cairnq_supervisor.system.spawn import thread_count
+from cairnq_supervisor.system.title import show_title
 
 
 class Refused(Exception):
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         environment = dict(os.environ)
         configuration = _configured(flags)
     except Refused as refusal:
-        sys.stderr.write(f"{refusal}\n")
+        sys.stderr.write(printable_lines(f"cairnq: {refusal}") + "\n")
         return refusal.code
     journal = Journal(log=configuration.settings.log, events_fd=events_fd)
     try:
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _serve(configuration: Configuration, journal: Journal, reread: Callable[[], Settings]) -> int:
     settings = configuration.settings
-    setproctitle.setproctitle("cairnq: supervisor")
+    show_title("cairnq: supervisor")
     _announce(settings, journal)
     _warn_of_short_stop(settings, journal)
     http = _http_socket(configuration)
@@ -114,7 +114,7 @@ def _usable_descriptor(fd: int | None) -> int | None:
     try:
         os.set_inheritable(fd, False)
     except OSError as error:
-        raise Refused(Exit.USAGE, f"cairnq: --events-fd {fd}: {error.strerror}; open it in the caller") from error
+        raise Refused(Exit.USAGE, f"--events-fd {fd}: {error.strerror}; open it in the caller") from error
     return fd
 
 

@@ -75,6 +75,25 @@ def test_an_application_that_does_not_import_is_78_and_the_database_is_still_loo
     assert "ok       database" in said.out
 
 
+@pytest.mark.parametrize("hostile", ["a\nok       database", "\x1b[31m", "\u202eevil", "\u200b", "'\""])
+def test_names_of_any_kind_make_no_line_and_steer_no_terminal(project, cairnq, hostile):
+    quoted = json.dumps(hostile)
+    write(project, f'app = "shop_tasks:registry"\n[queues.{quoted}]\n[queues.{quoted[:-1]}2"]\nhandlers = [{quoted}]\n')
+    said = cairnq("check")
+    assert said.code == 78
+    *lines, summary = said.out.splitlines()
+    assert all(line.isprintable() for line in lines)
+    assert [line.split()[:2] for line in lines].count(["ok", "database"]) == 1
+    assert summary == f"{len(lines) - 1} ok, 1 fault"
+
+
+def test_a_traceback_stands_below_its_fault(project, cairnq):
+    (project / "shop_tasks.py").write_text("raise ValueError('x\\nok       application    fine\\x1b[31m')")
+    said = cairnq("check")
+    assert said.code == 78
+    assert "  ok       application    fine\\x1b[31m" in said.out.splitlines()
+
+
 def test_a_handler_that_nobody_registered_is_78(project, cairnq):
     write(project, 'app = "shop_tasks:registry"\n[queues.mail]\nhandlers = ["send_male"]\n')
     said = cairnq("check")

@@ -45,6 +45,31 @@ def test_a_password_on_the_command_line_is_refused_and_not_repeated(bare):
     assert "hunter2" not in said.err + said.out
 
 
+@pytest.mark.parametrize("command", ["list", "check"])
+def test_the_url_of_another_kind_of_database_is_refused_by_its_scheme(bare, monkeypatch, command):
+    monkeypatch.setenv("CAIRNQ_DSN", "mysql://me:hunter2@db/x")
+    said = bare(command)
+    assert said.code == 78
+    shown = said.err + said.out
+    assert 'CAIRNQ_DSN: database has the scheme "mysql"; it must be "postgresql://user@host:5432/name" or' in shown
+    assert "hunter2" not in shown
+
+
+def test_a_file_that_is_not_toml_has_that_fault_alone(bare, nowhere):
+    (nowhere / "cairnq.toml").write_bytes(b"\x7fELF\xd0")
+    said = bare("check")
+    assert said.code == 78
+    assert "cairnq.toml: file is not TOML" in said.out
+    assert said.out.splitlines()[-1] == "1 fault"
+
+
+def test_what_the_database_says_is_one_line_without_controls(bare, monkeypatch):
+    monkeypatch.setenv("CAIRNQ_DSN", "postgresql://nobody@127.0.0.1:1/x")
+    (line,) = bare("list").err.splitlines()
+    assert "Connection refused; Is the server running" in line
+    assert "\\t" not in line
+
+
 def test_a_faulty_configuration_names_every_fault(bare, nowhere):
     (nowhere / "cairnq.toml").write_text('databse = "x"\nlease = 5\n')
     said = bare("list")

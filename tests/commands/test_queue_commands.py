@@ -145,7 +145,11 @@ def test_a_wait_that_runs_out_is_75_and_says_what_it_is_stuck_in(cairnq):
 
 @pytest.mark.parametrize(
     ("name", "code", "says"),
-    [("double", 0, "42\n"), ("refuse", 1, "failed: no_such_user: who is that?\n")],
+    [
+        ("double", 0, "42\n"),
+        ("refuse", 1, "failed: no_such_user: who is that?\n"),
+        ("spoil", 1, " failed: odd\\x1b[31m: one\\r\n  task_x succeeded\\u202e\n"),
+    ],
 )
 def test_a_wait_ends_with_the_result_or_with_why_not(cairnq, database, name, code, says):
     with Helping(database):
@@ -176,6 +180,7 @@ class Helping:
         registry = Registry()
         registry.register("double", double)
         registry.register("refuse", refuse)
+        registry.register("spoil", spoil)
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         async with CairnQ.postgres(self._database) as client:
             worker = Worker(client.store, ["default"], registry=registry, poll_interval_ms=50)
@@ -190,3 +195,7 @@ async def double(ctx, payload):
 
 async def refuse(ctx, payload):
     raise TaskError("who is that?", code="no_such_user")
+
+
+async def spoil(ctx, payload):
+    raise TaskError("one\r\ntask_x succeeded\u202e", code="odd\x1b[31m")

@@ -6,7 +6,7 @@ import copy
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client.core import (
     CollectorRegistry,
@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from cairnq_supervisor.pure import exposition, health, metrics
 from cairnq_supervisor.pure.chronicle import Chronicle
 from cairnq_supervisor.pure.exposition import Family
+from cairnq_supervisor.pure.printable import printable
 from cairnq_supervisor.pure.tally import BOUNDS, Fate, Histogram, Tally
 
 STATUS = {
@@ -44,6 +45,7 @@ STATUS = {
     ],
     "resources": {"gpu": {"capacity": 2, "held": 1}},
 }
+ANY_TEXT = st.text(st.characters(), max_size=40)  # surrogates too
 HOSTILE = 'a"b\\c\nd\x1b\ud800é'
 
 
@@ -77,7 +79,7 @@ def test_a_gauge_is_written_as_the_official_client_writes_it(samples):
     )
     for text, value in samples:
         ours.add(value, z=text, a="1")
-        theirs.add_metric([text, "1"], value)
+        theirs.add_metric([printable(text), "1"], value)
     assert exposition.text([ours]) == official(theirs)
 
 
@@ -151,12 +153,15 @@ def test_the_whole_page_is_read_back_by_the_official_parser():
     assert samples["cairnq_events_total", ("event", "worker.died")] == 3
 
 
-def test_names_of_strangers_do_not_break_the_page():
+@given(ANY_TEXT, ANY_TEXT)
+@example(HOSTILE, HOSTILE)
+def test_names_of_strangers_do_not_break_the_page(name, queue):
     tally = Tally()
-    tally.claimed(HOSTILE, waited=0)
-    samples = page(tallies={HOSTILE: tally})
-    shown = HOSTILE.replace("\ud800", "?")
-    assert samples["cairnq_tasks_claimed_total", ("name", shown), ("queue", shown)] == 1
+    tally.claimed(name, waited=0)
+    samples = page(tallies={queue: tally})
+    assert samples["cairnq_tasks_claimed_total", ("name", printable(name)), ("queue", printable(queue))] == 1
+    text = exposition.text(metrics.families(STATUS, {queue: tally}, Chronicle()))
+    assert all(line.isprintable() for line in text.split("\n"))
 
 
 def test_events_with_odd_fields_are_counted_by_name():

@@ -26,7 +26,7 @@ def test_a_manager_is_told_in_one_datagram(manager):
     assert notifier.watchdog == 30.0
     assert environment == {"PATH": "x"}
     notifier.tell(READY=1, STATUS="2 queues,\n4 workers")
-    assert sock.recv(4096) == b"READY=1\nSTATUS=2 queues, 4 workers"
+    assert sock.recv(4096) == b"READY=1\nSTATUS=2 queues,\\n4 workers"
     notifier.tell(RELOADING=1, MONOTONIC_USEC=17)
     assert sock.recv(4096) == b"RELOADING=1\nMONOTONIC_USEC=17"
 

@@ -6,9 +6,12 @@ import json
 import re
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 import cairnq
 import cairnq_supervisor
-from cairnq_supervisor.pure.rendering import _LEVELS, _SENTENCES, Level, Occurrence, as_json, as_text
+from cairnq_supervisor.pure.rendering import _LEVELS, _SENTENCES, Level, Occurrence, as_json, as_line, as_text
 
 PACKAGES = (cairnq, cairnq_supervisor)
 SOURCES = [path.read_text() for package in PACKAGES for path in Path(package.__file__).parent.rglob("*.py")]
@@ -26,6 +29,42 @@ def test_an_unknown_event_shows_its_facts_on_one_line():
 
 def test_a_missing_fact_does_not_cost_the_line():
     assert "worker mail/<no slot>" in as_text(Occurrence(0.0, "worker.ready", {"queue": "mail"}))
+
+
+ANY = st.text(st.characters(), max_size=60)
+FACTS = st.dictionaries(
+    st.sampled_from(["queue", "reason", "raised", "error", "traceback", "stack", "name", "task_id", "app"]),
+    ANY | st.lists(ANY, max_size=2) | st.integers(),
+)
+EVENTS = st.builds(Occurrence, st.just(0.0), st.sampled_from([*_SENTENCES, "task.strange"]), FACTS)
+
+
+@given(EVENTS)
+def test_nothing_in_a_fact_can_steer_a_terminal_or_pass_for_an_event(occurrence):
+    first, *below = as_text(occurrence).split("\n")
+    assert first == as_line(occurrence)
+    assert first.startswith("00:00:00.000 ")
+    assert all(line.startswith("  ") for line in below)
+    assert all(line.isprintable() for line in [first, *below])
+
+
+@given(EVENTS)
+def test_json_is_one_line_of_ascii_that_comes_back(occurrence):
+    line = as_json(occurrence)
+    assert line.isascii()
+    assert line.isprintable()
+    document = json.loads(line)
+    assert all(document[name] == value for name, value in occurrence.fields.items())
+
+
+def test_a_reason_of_many_lines_has_its_first_in_the_sentence():
+    text = as_text(Occurrence(0.0, "reload.failed", {"reason": "app does not import:\n  File x\nBad: \x1b[31m"}))
+    assert text.split("\n")[0].endswith("the old workers stay: app does not import:")
+    assert text.split("\n")[1:] == ["    File x", r"  Bad: \x1b[31m"]
+
+
+def test_a_line_has_an_end():
+    assert len(as_line(Occurrence(0.0, "task.strange", {"name": "x" * 100_000}))) < 20_000
 
 
 def test_json_carries_time_level_and_facts():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cairnq_supervisor.pure import dsn, quantities
-from cairnq_supervisor.pure.keys import KEYS, processes
+from cairnq_supervisor.pure.keys import KEYS, from_text, processes
 from cairnq_supervisor.pure.settings import Layer, QueueChoice, QueueSettings, combine, parse_choice
 
 APP = "shop.tasks:registry"
@@ -56,9 +56,26 @@ def test_payload_bytes_have_a_ceiling_for_the_host_and_one_for_each_queue_and_ne
     assert "max_in_flight_bytes" in fault
 
 
-def test_a_later_layer_wins_key_by_key_and_may_spell_values_as_text():
-    settings = accepted({"app": APP, "migrate": True, "lease": "10s"}, {"migrate": "false"}, {"lease": "20s"})
+def test_a_later_layer_wins_key_by_key():
+    settings = accepted({"app": APP, "migrate": True, "lease": "10s"}, {"migrate": False}, {"lease": "20s"})
     assert (settings.migrate, settings.queues[0].lease) == (False, 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("migrate", "no", False),
+        ("preload", "TRUE", True),
+        ("migrate", "perhaps", "perhaps"),
+        ("max_tasks", "12", 12),
+        ("max_tasks", "-1", "-1"),
+        ("max_tasks", "\u0664", "\u0664"),
+        ("lease", "10s", "10s"),
+        ("database", "1", "1"),
+    ],
+)
+def test_the_environment_spells_values_as_text(name, text, value):
+    assert from_text(name, text) == value
 
 
 def test_auto_means_the_cores_of_this_host():
@@ -117,6 +134,11 @@ def test_a_chosen_queue_that_is_not_configured_needs_a_size():
         ({"queues": {"a": {"processes": True}}}, "queues.a.processes", "a whole number from 1 to 256"),
         ({"queues": {"a": {"processes": {"min": 1}}}}, "queues.a.processes", "{min = 1, max = 8}"),
         ({"queues": {"a": {"processes": {"min": 3, "max": 2}}}}, "queues.a.processes", "{min = 1, max = 8}"),
+        ({"queues": {"a": {"processes": "2"}}}, "queues.a.processes", "a whole number from 1 to 256"),
+        ({"queues": {"a": {"concurrency": "2"}}}, "queues.a.concurrency", "a whole number, 1 or more"),
+        ({"migrate": "no"}, "migrate", "true or false"),
+        ({"resources": {"gpu": True}}, "resources", "whole numbers"),
+        ({"resources": {"gpu": "1"}}, "resources", "whole numbers"),
         ({"queues": {"a": {"concurrency": 2.5}}}, "queues.a.concurrency", "1 or more"),
         ({"queues": {"a": {"handlers": []}}}, "queues.a.handlers", "a list of handler names"),
         ({"queues": {"a": {"handlers": "x"}}}, "queues.a.handlers", "a list of handler names"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cairnq_supervisor.pure import tabular
-from cairnq_supervisor.pure.printable import clip, compact_json, machine_json, printable, width
+from cairnq_supervisor.pure.printable import clip, compact_json, machine_json, printable, printable_lines, width
 from cairnq_supervisor.pure.tabular import Column, Table
 
 TEXT = st.text(max_size=60)
@@ -27,6 +27,23 @@ def test_controls_of_every_kind_are_spelt_out(raw):
     assert raw not in printable(f"a{raw}b")
     assert raw not in machine_json({raw: raw})
     assert raw not in compact_json({"k": raw})
+
+
+HOSTILE = ["\x1b]0;pwned\x07", "\u202eevil", "a\u200bb", "\u2066x\u2069", "a\u2028ok       database", "x\rok", "\ue000"]
+
+
+@pytest.mark.parametrize("raw", HOSTILE)
+def test_direction_marks_and_what_has_no_width_are_spelt_out(raw):
+    assert printable(raw) != raw
+    assert printable(raw).isascii()
+
+
+@given(st.text(st.characters(), max_size=60))
+def test_lines_that_follow_cannot_pass_for_lines_of_their_own(text):
+    first, *more = printable_lines(text).split("\n")
+    assert len(more) == text.count("\n")
+    assert all(line.startswith("  ") for line in more)
+    assert all(line.isprintable() for line in [first, *more])
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | TEXT, st.lists, max_leaves=5))

@@ -44,7 +44,8 @@ def _application(configuration: Configuration) -> Iterator[Finding]:
     try:
         registry = load_registry(settings.app)
     except ApplicationError as error:
-        yield fault("application", str(error), code=Exit.CONFIG)
+        says, _, traceback = str(error).partition("\n")
+        yield fault("application", says, code=Exit.CONFIG, more=traceback)
         return
     yield ok("application", f"{settings.app} imports, {len(registry.handlers)} handler(s)")
     faults = application_faults(registry, settings, configuration.origin)

@@ -15,10 +15,14 @@ from cairnq_supervisor.roles.file_survey import FileSurvey
 
 def report(found: Sequence[Finding]) -> Answer:
     counts = {verdict: sum(finding.verdict is verdict for finding in found) for verdict in Verdict}
-    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    summary = ", ".join(f"{count} {_plural(verdict, count)}" for verdict, count in counts.items() if count)
     return Answer(
         [asdict(finding) for finding in found], [*map(Finding.line, found), summary], findings.exit_code(found)
     )
+
+
+def _plural(verdict: Verdict, count: int) -> str:
+    return f"{verdict}s" if count != 1 and verdict in (Verdict.FAULT, Verdict.WARNING) else verdict
 
 
 def configuration_faults(error: ConfigurationError) -> list[Finding]:

@@ -30,7 +30,6 @@ from cairnq_supervisor.commands.answer import Answer, Refusal, complain, say
 from cairnq_supervisor.config import Configuration, Flags, describe, forget_secrets, load
 from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.exits import Exit
-from cairnq_supervisor.pure.printable import printable_lines
 from cairnq_supervisor.pure.settings import ConfigurationError, Settings
 from cairnq_supervisor.roles.stores import open_store
 
@@ -82,7 +81,7 @@ def answered(options: argparse.Namespace, make: Callable[[], Answer]) -> int:
         complain(str(refusal))
         return refusal.code
     except ConfigurationError as error:
-        sys.stderr.write(printable_lines(describe(error.faults)) + "\n")
+        complain(describe(error.faults))
         return Exit.CONFIG
     except CairnQError as error:
         complain(str(error))

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import setproctitle
-
 from cairnq.pure.clock import Clock, boottime
 from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
@@ -38,6 +36,7 @@ from cairnq_supervisor.system.descriptors import Descriptors
 from cairnq_supervisor.system.journal import Journal
 from cairnq_supervisor.system.oom import OomKills
 from cairnq_supervisor.system.signals import SignalPipe
+from cairnq_supervisor.system.title import show_title
 
 _FAREWELL = 1.0
 """Seconds for the keeper to finish the statement in hand, and the gateway its answers."""
@@ -287,7 +286,7 @@ class Supervisor:
         title = f"cairnq: supervisor {self._settings.app.partition(':')[0]} {queues} queues {workers} workers"
         if title != self._title:
             self._title = title
-            setproctitle.setproctitle(title)
+            show_title(title)
 
     def _all_settled(self) -> bool:
         now = self._clock()

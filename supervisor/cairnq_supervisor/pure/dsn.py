@@ -7,7 +7,15 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 _FILE = "sqlite:///"
 _FILE_EXAMPLE = '"sqlite:///cairnq.db" (beside the configuration) or "sqlite:////var/lib/shop/cairnq.db"'
+_SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
+_OURS = ("postgresql", "postgres", "sqlite")
 _PAIR = re.compile(r"(?i)\bpassword\s*=\s*('(?:[^'\\]|\\.)*'|\S+)")
+
+
+def foreign_scheme(dsn: str) -> str | None:
+    """Of a URL that names none of the databases that there are: its scheme."""
+    match = _SCHEME.match(dsn)
+    return None if match is None or match[1].lower() in _OURS else match[1]
 
 
 def is_sqlite(dsn: str) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cairnq_supervisor.pure.printable import printable
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = Mapping[str, str]
@@ -33,11 +35,11 @@ class Family:
     def add(self, value: float | None, **labels: str) -> None:
         """None: unknown now, so that no sample stands for it."""
         if value is not None:
-            self.samples.append(Sample(labels, value))
+            self.samples.append(Sample(_readable(labels), value))
 
     def add_histogram(self, bounds: Sequence[float], counts: Sequence[int], total: float, **labels: str) -> None:
         """`counts` by bucket, not cumulated, the last for what is above all `bounds`; `total`: their sum."""
-        cumulated = 0
+        cumulated, labels = 0, _readable(labels)
         for bound, count in zip([*bounds, math.inf], counts, strict=True):
             cumulated += count
             self.samples.append(Sample({**labels, "le": number(bound)}, cumulated, "_bucket"))
@@ -67,12 +69,16 @@ def number(value: float) -> str:
     return "NaN" if math.isnan(value) else written
 
 
+def _readable(labels: dict[str, str]) -> dict[str, str]:
+    """Strangers' text spelt out: people read the page with curl on a terminal, and names with their dashboards."""
+    return {key: printable(value) for key, value in labels.items()}
+
+
 def _line(name: str, sample: Sample) -> str:
     labels = ",".join(f'{key}="{_escaped(value, quotes=True)}"' for key, value in sorted(sample.labels.items()))
     return f"{name}{sample.suffix}{'{' + labels + '}' if labels else ''} {number(sample.value)}"
 
 
 def _escaped(value: str, *, quotes: bool = False) -> str:
-    """A lone surrogate, which UTF-8 cannot carry, becomes a question mark."""
-    value = value.encode(errors="replace").decode().replace("\\", "\\\\").replace("\n", "\\n")
+    value = value.replace("\\", "\\\\").replace("\n", "\\n")
     return value.replace('"', '\\"') if quotes else value

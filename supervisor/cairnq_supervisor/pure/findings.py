@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cairnq_supervisor.pure.exits import Exit
+from cairnq_supervisor.pure.printable import printable
 
 
 class Verdict(StrEnum):
@@ -18,17 +19,23 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`advice` says what to do about a warning or a fault. `code` is the exit code that a fault means."""
+    """`advice` says what to do about a warning or a fault. `code` is the exit code that a fault means.
+
+    `more`: lines to show below, such as a traceback.
+    """
 
     topic: str
     verdict: Verdict
     says: str
     advice: str = ""
     code: int = Exit.OK
+    more: str = ""
 
     def line(self) -> str:
+        """One line, whatever is in it, and what there is more."""
         advice = f"; {self.advice}" if self.advice else ""
-        return f"{self.verdict:<8} {self.topic:<14} {self.says}{advice}"
+        line = printable(f"{self.verdict:<8} {self.topic:<14} {self.says}{advice}")
+        return f"{line}\n{self.more}" if self.more else line
 
 
 def ok(topic: str, says: str) -> Finding:
@@ -39,8 +46,8 @@ def warning(topic: str, says: str, advice: str) -> Finding:
     return Finding(topic, Verdict.WARNING, says, advice)
 
 
-def fault(topic: str, says: str, advice: str = "", *, code: int = Exit.FAILED) -> Finding:
-    return Finding(topic, Verdict.FAULT, says, advice, code)
+def fault(topic: str, says: str, advice: str = "", *, code: int = Exit.FAILED, more: str = "") -> Finding:
+    return Finding(topic, Verdict.FAULT, says, advice, code, more)
 
 
 def skipped(topic: str, says: str) -> Finding:

@@ -48,17 +48,21 @@ def app(value: Any) -> str:
 def truth(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    if isinstance(value, str) and value.lower() in _TRUTH:
-        return _TRUTH[value.lower()]
     raise ValueError("true or false")
 
 
 def count(value: Any) -> int:
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
     raise ValueError("a whole number, 1 or more")
+
+
+def from_text(name: str, value: str) -> Any:
+    """A value of the environment, which holds nothing but text, as the file would have it. What is wrong stays."""
+    parse = KEYS[name].parse
+    if parse is count and value.isascii() and value.isdigit():
+        return int(value)
+    return _TRUTH.get(value.lower(), value) if parse is truth else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +152,10 @@ def one_of(*choices: str) -> Parse:
 
 
 def amounts(value: Any) -> Mapping[str, int]:
-    if isinstance(value, dict) and all(isinstance(amount, int) and amount >= 1 for amount in value.values()):
-        return value
-    raise ValueError("a table of resource names and whole numbers, 1 or more, such as gpu = 1")
+    try:
+        return {str(name): count(amount) for name, amount in value.items()}
+    except (AttributeError, ValueError):
+        raise ValueError("a table of resource names and whole numbers, 1 or more, such as gpu = 1") from None
 
 
 def ages(value: Any) -> Mapping[str, float]:

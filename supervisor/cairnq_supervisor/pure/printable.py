@@ -1,4 +1,7 @@
-"""Text of strangers made fit for a terminal: control sequences become visible, and widths are those of the screen."""
+"""Text of strangers made fit for a terminal, a log, a title and a metric: what could steer one becomes visible.
+
+Every text that leaves this program for people goes through here. Widths are those of the screen.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import unicodedata
 from typing import Any
 
 ELLIPSIS = "…"
+CONTINUED = "  "
 
 
 def printable(text: str) -> str:
@@ -17,8 +21,9 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """As `printable`, but line ends stay."""
-    return "\n".join(printable(line) for line in text.split("\n"))
+    """As `printable`, but line ends stay. What follows the first line is indented: it cannot pass for another one."""
+    first, *more = text.split("\n")
+    return "\n".join([printable(first), *(CONTINUED + printable(line) for line in more)])
 
 
 def compact_json(value: Any) -> str:
@@ -28,7 +33,12 @@ def compact_json(value: Any) -> str:
 
 def machine_json(value: Any) -> str:
     """For a program, and safe on a terminal too: ASCII alone. DEL is the one control that `json` leaves raw."""
-    return json.dumps(value, ensure_ascii=True, indent=2).replace("\x7f", "\\u007f")
+    return _undeletable(json.dumps(value, ensure_ascii=True, indent=2))
+
+
+def json_line(value: Any) -> str:
+    """As `machine_json`, on one line. What JSON cannot hold becomes its text."""
+    return _undeletable(json.dumps(value, ensure_ascii=True, default=str))
 
 
 def width(text: str) -> int:
@@ -55,6 +65,10 @@ def pad(text: str, columns: int, *, right: bool = False) -> str:
     """Filled up with blanks, on the left where `right` aligned."""
     blanks = " " * (columns - width(text))
     return blanks + text if right else text + blanks
+
+
+def _undeletable(text: str) -> str:
+    return text.replace("\x7f", "\\u007f")
 
 
 def _spelt(char: str) -> str:

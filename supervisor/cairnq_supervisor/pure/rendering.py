@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from cairnq_supervisor.pure.printable import CONTINUED, clip, json_line, printable
+
 
 class Level(StrEnum):
     DEBUG = "debug"
@@ -134,6 +136,12 @@ _SENTENCES = {
 _BELOW = ("traceback", "stack")
 """Fields of many lines, shown below the event's own."""
 
+_REASON = "reason"
+"""Of this one the first line stands in the sentence, and the others below."""
+
+_LONGEST = 16_000
+"""Columns of a line: what a stranger may have written is bounded nowhere else."""
+
 
 class _Lenient(dict[str, Any]):
     """A sentence is never worth an exception."""
@@ -143,29 +151,46 @@ class _Lenient(dict[str, Any]):
 
 
 def as_text(occurrence: Occurrence) -> str:
-    """For a terminal: its line, and a traceback below. No final newline."""
-    below = [str(occurrence.fields[name]).rstrip() for name in _BELOW if name in occurrence.fields]
-    return "\n".join([as_line(occurrence), *below])
+    """For a terminal: its line, and below it, indented, what has many lines. No final newline."""
+    return "\n".join([as_line(occurrence), *(CONTINUED + _bounded(line) for line in _below(occurrence))])
 
 
 def as_line(occurrence: Occurrence) -> str:
-    """Time of day in UTC, level, event, and its sentence or facts."""
+    """Time of day in UTC, level, event, and its sentence or facts: one line, whatever is in them."""
     clock = datetime.fromtimestamp(occurrence.at, UTC).strftime("%H:%M:%S.%f")[:-3]
-    return f"{clock} {occurrence.level:<7} {occurrence.name:<20} {_says(occurrence)}".rstrip()
+    return _bounded(f"{clock} {occurrence.level:<7} {occurrence.name:<20} {_says(occurrence)}".rstrip())
 
 
 def as_json(occurrence: Occurrence) -> str:
     """One line for a program, without its newline. `time` is RFC 3339 in UTC."""
     time = datetime.fromtimestamp(occurrence.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     document = {"time": time, "level": occurrence.level, "event": occurrence.name, **occurrence.fields}
-    return json.dumps(document, ensure_ascii=False, default=str)
+    return json_line(document)
 
 
 def _says(occurrence: Occurrence) -> str:
-    sentence = _SENTENCES.get(occurrence.name)
+    sentence, fields = _SENTENCES.get(occurrence.name), dict(occurrence.fields)
+    if isinstance(fields.get(_REASON), str):
+        fields[_REASON] = fields[_REASON].partition("\n")[0]
     if sentence is not None:
-        return sentence.format_map(_Lenient(occurrence.fields))
-    return " ".join(f"{name}={_fact(value)}" for name, value in occurrence.fields.items() if name not in _BELOW)
+        try:
+            return sentence.format_map(_Lenient(fields))
+        except (TypeError, ValueError):  # a fact of another kind than the sentence expects: then the facts alone
+            pass
+    return " ".join(f"{name}={_fact(value)}" for name, value in fields.items() if name not in _BELOW)
+
+
+def _below(occurrence: Occurrence) -> list[str]:
+    reason = occurrence.fields.get(_REASON)
+    lines = reason.split("\n")[1:] if isinstance(reason, str) else []
+    for name in _BELOW:
+        if name in occurrence.fields:
+            lines += str(occurrence.fields[name]).rstrip().split("\n")
+    return lines
+
+
+def _bounded(line: str) -> str:
+    return clip(printable(line), _LONGEST)
 
 
 def _fact(value: Any) -> str:

@@ -15,6 +15,7 @@ from cairnq_supervisor.pure.chronicle import Chronicle
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.health import reasons_not_ready
 from cairnq_supervisor.pure.messages import Ask, Drain, Ready, Told
+from cairnq_supervisor.pure.printable import printable
 from cairnq_supervisor.pure.tally import Tally
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.system.channel import Channel, Received
@@ -127,7 +128,7 @@ def _readiness(status: Mapping[str, Any]) -> Response:
     reasons = reasons_not_ready(status)
     if not reasons:
         return Response(HTTPStatus.OK, "ready\n")
-    return Response(HTTPStatus.SERVICE_UNAVAILABLE, "".join(f"{reason}\n" for reason in reasons))
+    return Response(HTTPStatus.SERVICE_UNAVAILABLE, "".join(f"{printable(reason)}\n" for reason in reasons))
 
 
 def _metrics(document: Mapping[str, Any]) -> Response:

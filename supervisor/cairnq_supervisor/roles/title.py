@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import setproctitle
+from cairnq_supervisor.system.title import show_title
 
 _INTERVAL = 1.0
 
@@ -16,6 +16,6 @@ async def keep_title(read: Callable[[], str]) -> None:
     while True:
         title = read()
         if title != shown:
-            setproctitle.setproctitle(title)
+            show_title(title)
             shown = title
         await asyncio.sleep(_INTERVAL)

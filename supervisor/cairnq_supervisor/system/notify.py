@@ -7,6 +7,8 @@ import os
 import socket
 from collections.abc import MutableMapping
 
+from cairnq_supervisor.pure.printable import printable
+
 
 class Notifier:
     """Tells the manager that started this process, if one did. Never blocks, never fails: nothing depends on it.
@@ -26,7 +28,7 @@ class Notifier:
         """`tell(READY=1, STATUS="2 queues, 4 workers")`. A newline in a value would begin another field."""
         if not self._address:
             return
-        lines = [f"{name}={str(value).replace(chr(10), ' ')}" for name, value in fields.items()]
+        lines = [f"{name}={printable(str(value))}" for name, value in fields.items()]
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
             sock.setblocking(False)
             sock.sendto("\n".join(lines).encode(errors="replace"), self._address)

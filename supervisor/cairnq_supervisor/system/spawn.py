@@ -10,11 +10,10 @@ import sys
 import traceback
 from collections.abc import Callable
 
-import setproctitle
-
 from cairnq_supervisor.system import signals
 from cairnq_supervisor.system.descriptors import Descriptors
 from cairnq_supervisor.system.processes import Process
+from cairnq_supervisor.system.title import show_title
 
 _PR_SET_PDEATHSIG = 1
 _CRASHED = 70
@@ -67,7 +66,7 @@ def _live(run: Callable[[], int], *, parent: int, title: str, descriptors: Descr
         _die_with(parent)
         descriptors.close_in_child()
         _detach_input()
-        setproctitle.setproctitle(title)
+        show_title(title)
         signals.ignore_in_child()
         signals.unblock()
         code = run()
