@@ -200,6 +200,16 @@ async def test_orphans_stop_claiming_and_leave_before_their_leases_can_lapse(run
     assert gate.waiting == 0
 
 
+async def test_an_orphan_leaves_though_a_handler_of_it_swallows_its_cancellation(runs, client, gate):
+    run = await runs.start(ONE)
+    await run.ready()
+    await client.submit("stubborn", gate.path)
+    arrival = await gate.arrival()
+    run.send(signal.SIGKILL)
+    assert await run.exit_code() == -signal.SIGKILL
+    await run.child_gone(arrival.pid)
+
+
 async def database_now(client):
     probe = await client.submit("nobody", queue="nobody")
     return probe.created_at_ms

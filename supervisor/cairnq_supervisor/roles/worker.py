@@ -47,11 +47,15 @@ from cairnq_supervisor.system.channel import Channel, Received
 _ORPHANS_REST = 1.0
 """Seconds before the end of trust in which an orphan cancels and gives back what still runs."""
 
+_ORPHANS_GOODBYE = 0.1
+"""Seconds for what is left on an orphan's loop: nobody kills it, and its leases are about to end."""
+
 
 def run_worker(plan: WorkerPlan, channel: Channel) -> int:
     """The exit code of the child."""
     plan.stacks.offer()
-    return asyncio.run(_Worker(plan).live(channel))
+    # Not asyncio.run, which waits for whatever the handlers left: one that swallows its cancellation, a blocked thread.
+    return asyncio.Runner().run(_Worker(plan).live(channel))
 
 
 class _Worker:
@@ -72,7 +76,9 @@ class _Worker:
     async def live(self, channel: Channel) -> int:
         link = Link(channel, self._obey)
         link.open()
-        return await guarded("worker", link, self._live(link))
+        code = await guarded("worker", link, self._live(link))
+        await _cancel_the_rest(_ORPHANS_GOODBYE if link.orphaned.is_set() else GOODBYE)
+        return code
 
     async def _live(self, link: Link) -> int:
         try:
@@ -225,6 +231,15 @@ class _Worker:
                 self._units.granted(resource, unit)
             case AskBack(resource=resource, unit=unit):
                 self._units.asked_back(resource, unit)
+
+
+async def _cancel_the_rest(patience: float) -> None:
+    """Whatever else runs on this loop gets so many seconds to clean up. The process ends with or without it."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    if rest:
+        await asyncio.wait(rest, timeout=patience)
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
