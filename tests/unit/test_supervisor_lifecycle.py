@@ -20,15 +20,15 @@ from cairnq_supervisor.pure.lifecycle import (
 
 # Columns in the order of SeatEvent; "." stays and does nothing; otherwise the new state and its actions.
 SEATS = """
-            spawn          spawn-failed    ready        ready-quiesced           boot-timeout  quiesce            resume        drain          drained stuck       drain-timeout kill        exited          ended          give-up
-starting    .              backoff+settle  ready+admit  quiescing+quiesce+admit  killed+kill   .                  .             killed+kill    .       .           .             killed+kill backoff+settle  stopped+settle .
-ready       .              .               .            .                        .             quiescing+quiesce  .             draining+drain .       .           .             killed+kill backoff+settle  stopped+settle .
-quiescing   .              .               .            .                        .             .                  ready+resume  draining+drain .       .           .             killed+kill backoff+settle  stopped+settle .
-draining    .              .               .            .                        .             .                  .             .              .       killed+kill killed+kill   killed+kill backoff+settle  stopped+settle .
-killed      .              .               .            .                        .             .                  .             .              .       .           .             .           backoff+settle  stopped+settle .
-backoff     starting+fork  .               .            .                        .             .                  .             stopped        .       .           .             stopped     .               .              failed
-failed      starting+fork  .               .            .                        .             .                  .             stopped        .       .           .             stopped     .               .              .
-stopped     starting+fork  .               .            .                        .             .                  .             .              .       .           .             .           .               .              .
+            due     spawn          spawn-failed    ready        ready-quiesced           boot-timeout  quiesce            resume        drain          drained stuck       drain-timeout kill        exited          ended          give-up
+starting    .       .              backoff+settle  ready+admit  quiescing+quiesce+admit  killed+kill   .                  .             killed+kill    .       .           .             killed+kill backoff+settle  stopped+settle .
+ready       .       .              .               .            .                        .             quiescing+quiesce  .             draining+drain .       .           .             killed+kill backoff+settle  stopped+settle .
+quiescing   .       .              .               .            .                        .             .                  ready+resume  draining+drain .       .           .             killed+kill backoff+settle  stopped+settle .
+draining    .       .              .               .            .                        .             .                  .             .              .       killed+kill killed+kill   killed+kill backoff+settle  stopped+settle .
+killed      .       .              .               .            .                        .             .                  .             .              .       .           .             .           backoff+settle  stopped+settle .
+backoff     .       starting+fork  .               .            .                        .             .                  .             stopped        .       .           .             stopped     .               .              failed
+failed      .       starting+fork  .               .            .                        .             .                  .             stopped        .       .           .             stopped     .               .              .
+stopped     backoff starting+fork  .               .            .                        .             .                  .             .              .       .           .             .           .               .              .
 """  # noqa: E501 - a table is read as a table
 
 FLEETS = """

@@ -9,6 +9,7 @@ from typing import Any
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.keeper_seat import Duty, KeeperSeat
+from cairnq_supervisor.loop.nursery import Nursery
 from cairnq_supervisor.loop.payloads import Payloads
 from cairnq_supervisor.loop.reactor import Timer
 from cairnq_supervisor.loop.resources import Resources
@@ -20,9 +21,13 @@ from cairnq_supervisor.pure.ledger import Ledger, Place
 from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.messages import Policy, Returned, Settle
 from cairnq_supervisor.pure.tally import Tally
+from cairnq_supervisor.system.cores import granted_cores
 from cairnq_supervisor.system.processes import Ending
 
 BEATS_PER_LEASE = 3
+BOOTS_PER_CORE = 2
+"""Workers that boot beside each other: an import computes, a connection waits."""
+
 LAST_SWEEP = 1.0
 """Seconds after a death for which a drain waits with its sweeps."""
 
@@ -37,7 +42,9 @@ class Fleet:
         self._beat_timer: Timer | None = None
         self._beats_needed_at = 0.0
         self.keeper = KeeperSeat(house, self, review)
-        self.roster = Roster(house, lambda *place: WorkerSeat(*place, steward=self, review=review))
+        self._review = review
+        self.roster = Roster(house, lambda *place: WorkerSeat(*place, steward=self, review=self._changed))
+        self.nursery = Nursery(house.reactor, house.clock, most=BOOTS_PER_CORE * granted_cores())
         self.sizer = Sizer(house, self.roster)
         self.payloads = Payloads(lambda: self.workers)
         self.resources = Resources(lambda: self.workers, house.clock)
@@ -99,6 +106,9 @@ class Fleet:
         self.sizer = Sizer(house, self.roster)
 
     # What a worker's seat asks (Steward).
+
+    def line_up(self, seat: WorkerSeat) -> None:
+        self.nursery.line_up(seat)
 
     def enter(self, queue: str) -> tuple[Ledger, Place]:
         return self.payloads.ledger, self.payloads.enter(queue)
@@ -169,6 +179,10 @@ class Fleet:
         )
         if vouched:
             self.keeper.order(vouched)
+
+    def _changed(self) -> None:
+        self.nursery.go_on()
+        self._review()
 
     @property
     def _beat_interval(self) -> float:

@@ -41,10 +41,11 @@ class Roster:
         self.seats: list[WorkerSeat] = []
 
     def open(self) -> None:
-        """Fill every seat that the configuration names."""
-        for queue in self.queues:
-            for slot in range(queue.processes):
-                self._hire(queue, slot)
+        """Fill every seat that the configuration names, the first ones of every queue first."""
+        for slot in range(max(queue.processes for queue in self.queues)):
+            for queue in self.queues:
+                if slot < queue.processes:
+                    self._hire(queue, slot)
 
     @property
     def queues(self) -> tuple[QueueSettings, ...]:

@@ -101,7 +101,15 @@ class Seat(ABC):
         return self.respawn.flapping(now=self.house.clock(), ready_since=self.ready_since)
 
     def start(self) -> None:
+        self.fill()
+
+    def fill(self) -> None:
+        """Fork, if there is no process."""
         self._advance(SeatEvent.SPAWN)
+
+    def due(self) -> None:
+        """The pause after a death is over."""
+        self.fill()
 
     def quiesce(self) -> None:
         self._quiesced = True
@@ -262,7 +270,7 @@ class Seat(ABC):
             case SeatState.DRAINING:
                 self._alarm(self._drain_deadline + KILL_AFTER, SeatEvent.DRAIN_TIMEOUT)
             case SeatState.BACKOFF:
-                self._alarm(now + self.respawn.delay, SeatEvent.SPAWN)
+                self._timer = self.house.reactor.call_at(now + self.respawn.delay, self.due)
 
     def _alarm(self, at: float, event: SeatEvent) -> None:
         self._timer = self.house.reactor.call_at(at, lambda: self._advance(event))

@@ -11,7 +11,7 @@ from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.seat import Seat
 from cairnq_supervisor.pure.ledger import Ledger, Place
-from cairnq_supervisor.pure.lifecycle import SeatState
+from cairnq_supervisor.pure.lifecycle import SeatEvent, SeatState
 from cairnq_supervisor.pure.messages import (
     Admit,
     BytesFreed,
@@ -43,6 +43,7 @@ VOUCHED = frozenset({SeatState.READY, SeatState.QUIESCING, SeatState.DRAINING})
 class Steward(Protocol):
     """Who looks after a worker's leases and its colleagues."""
 
+    def line_up(self, seat: WorkerSeat) -> None: ...
     def enter(self, queue: str) -> tuple[Ledger, Place]: ...
     def leave(self, place: Place) -> None: ...
     def bytes_freed(self) -> None: ...
@@ -101,11 +102,22 @@ class WorkerSeat(Seat):
         return self.state in VOUCHED
 
     @property
+    def is_due(self) -> bool:
+        """It waits for its turn to be filled."""
+        return self.state is SeatState.BACKOFF and self.wanted
+
+    @property
     def room(self) -> int:
         """Calls that this worker could still take, as its own gauges say."""
         if self.state is not SeatState.READY or self.incarnation is None:
             return 0
         return self.queue.concurrency - self.incarnation.table.in_flight_calls
+
+    def start(self) -> None:
+        self._advance(SeatEvent.DUE)
+
+    def due(self) -> None:
+        self._steward.line_up(self)
 
     def errand(self) -> Errand:
         house = self.house

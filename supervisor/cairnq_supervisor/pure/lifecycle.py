@@ -24,6 +24,7 @@ class SeatState(StrEnum):
 
 
 class SeatEvent(StrEnum):
+    DUE = "due"  # a process is wanted here; others may have their turn first
     SPAWN = "spawn"  # fill the seat now
     SPAWN_FAILED = "spawn-failed"  # the system refused the fork
     READY = "ready"  # the child said so
@@ -68,7 +69,7 @@ _DRAIN = SeatStep(_S.DRAINING, (_A.DRAIN,))
 _FORK = SeatStep(_S.STARTING, (_A.FORK,))
 
 _MOVES: Mapping[SeatState, Mapping[SeatEvent, SeatStep]] = {
-    _S.STOPPED: {_E.SPAWN: _FORK},
+    _S.STOPPED: {_E.DUE: SeatStep(_S.BACKOFF), _E.SPAWN: _FORK},
     _S.STARTING: {
         _E.SPAWN_FAILED: SeatStep(_S.BACKOFF, (_A.SETTLE,)),
         _E.READY: SeatStep(_S.READY, (_A.ADMIT,)),

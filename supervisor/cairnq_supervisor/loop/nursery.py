@@ -1,0 +1,72 @@
+"""Fills seats one in a turn and a few at a time, so that a large fleet neither storms its host nor makes it deaf."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol
+
+from cairnq.pure.clock import Clock
+from cairnq_supervisor.loop.reactor import Reactor, Timer
+from cairnq_supervisor.pure.lifecycle import SeatState
+
+PATIENCE = 5.0
+"""Seconds after which a worker that still boots holds up nobody behind it: one that hangs must not stop the others."""
+
+
+class Due(Protocol):
+    """A seat that may wait for its turn."""
+
+    @property
+    def is_due(self) -> bool: ...
+    @property
+    def state(self) -> SeatState: ...
+    def fill(self) -> None: ...
+
+
+class Nursery:
+    """At most `most` workers boot beside each other. Call `go_on` after every change of a seat."""
+
+    def __init__(self, reactor: Reactor, clock: Clock, *, most: int) -> None:
+        self._reactor = reactor
+        self._clock = clock
+        self._most = most
+        self._line: deque[Due] = deque()
+        self._booting: dict[Due, float] = {}
+        self._timer: Timer | None = None
+
+    def line_up(self, seat: Due) -> None:
+        """This seat is due. It is filled when its turn comes, unless it is no longer due then."""
+        self._line.append(seat)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """In the next turn, which hears signals first."""
+        if self._line:
+            self._look_at(self._clock())
+
+    def _look(self) -> None:
+        self._timer = None
+        now = self._clock()
+        self._booting = {
+            seat: since
+            for seat, since in self._booting.items()
+            if seat.state is SeatState.STARTING and now - since < PATIENCE
+        }
+        while self._line and not self._line[0].is_due:
+            self._line.popleft()
+        if not self._line:
+            return
+        if len(self._booting) < self._most:
+            seat = self._line.popleft()
+            self._booting[seat] = now
+            seat.fill()
+            self.go_on()
+        else:
+            self._look_at(min(self._booting.values()) + PATIENCE)
+
+    def _look_at(self, at: float) -> None:
+        if self._timer is not None:
+            if self._timer.at <= at:
+                return
+            self._timer.cancel()
+        self._timer = self._reactor.call_at(at, self._look)
