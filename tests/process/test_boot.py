@@ -171,6 +171,8 @@ async def test_another_schema_is_exit_76(runs, database):
     assert "elsewhere" in stderr(run)
 
 
+@pytest.mark.fault(row=1)
+@pytest.mark.fault(row=4)
 async def test_workers_that_cannot_become_ready_are_killed_and_after_three_times_it_is_exit_69(runs, fifo):
     config = CONFIG.replace("gates", "slow") + 'preload = false\nboot_timeout = "300ms"\n'
     run = await runs.start(config, environment={"SLOW_IMPORT": fifo})
@@ -180,6 +182,7 @@ async def test_workers_that_cannot_become_ready_are_killed_and_after_three_times
     await run.event("supervisor.gave-up", code=69)
 
 
+@pytest.mark.fault(row=3)
 async def test_term_during_the_import_is_exit_0_with_nothing_forked(runs, fifo):
     run = await runs.start(CONFIG.replace("gates", "slow"), environment={"SLOW_IMPORT": fifo})
     await run.event("supervisor.starting")
@@ -198,6 +201,7 @@ async def test_term_while_waiting_for_the_database_is_exit_0(runs, closed_port):
 @pytest.mark.parametrize(
     "moment", ["supervisor.starting", "application.loaded", "database.checked", "keeper.started", "worker.started"]
 )
+@pytest.mark.fault(row=3)
 async def test_term_at_any_moment_of_the_start_is_exit_0_soon_and_nothing_is_claimed(runs, client, moment):
     await client.submit("echo")
     run = await runs.start(CONFIG + "[queues.default]\nprocesses = 4\n")
@@ -208,6 +212,7 @@ async def test_term_at_any_moment_of_the_start_is_exit_0_soon_and_nothing_is_cla
     assert time.monotonic() - sent < 2.0
 
 
+@pytest.mark.fault(row=3)
 async def test_term_while_workers_boot_ends_them_without_a_claim(runs, client, fifo):
     task = await client.submit("echo")
     run = await runs.start(CONFIG.replace("gates", "slow") + "preload = false\n", environment={"SLOW_IMPORT": fifo})
@@ -239,6 +244,7 @@ async def test_the_connections_of_this_host_are_compared_with_what_the_server_al
     assert await many.stop() == 0
 
 
+@pytest.mark.fault(row=4)
 async def test_a_queue_that_cannot_boot_leaves_a_healthy_one_alone(runs, client):
     config = CONFIG.replace("gates", "moody") + "preload = false\n[queues.default]\n[queues.ill]\n"
     run = await runs.start(config)
@@ -255,6 +261,7 @@ async def test_an_events_descriptor_that_is_not_open_is_exit_64(runs):
     assert "--events-fd 99" in stderr(run)
 
 
+@pytest.mark.fault(row=22)
 async def test_two_cold_starts_on_an_empty_database_both_come_up(runs, empty_database):
     fleets = await asyncio.gather(*(runs.start(CONFIG, dsn=empty_database) for _ in range(2)))
     for run in fleets:

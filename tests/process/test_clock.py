@@ -35,6 +35,7 @@ def database(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not LIBRARIES, reason="libfaketime is not installed (apt-get install faketime)")
 @pytest.mark.parametrize("step", ["+3600", "-3600"])
+@pytest.mark.fault(row=23)
 async def test_a_clock_set_by_an_hour_takes_no_task_from_its_worker(runs, gate, database, tmp_path, step):
     setting = tmp_path / "clock"
     setting.write_text("+0\n")

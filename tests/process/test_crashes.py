@@ -28,6 +28,8 @@ concurrency = 20
 ONE = FLEET.replace("processes = 2", "processes = 1")
 
 
+@pytest.mark.fault(row=5)
+@pytest.mark.fault(row=11)
 async def test_a_killed_workers_tasks_are_queued_again_at_once_and_its_siblings_keep_theirs(runs, client, gate):
     run = await runs.start(FLEET.replace("concurrency = 20", "concurrency = 100").replace("100ms", "30s"))
     await run.ready()
@@ -62,6 +64,7 @@ async def test_a_killed_workers_tasks_are_queued_again_at_once_and_its_siblings_
     assert (counts["succeeded"], counts["queued"]) == (200 - len(lost), len(lost))
 
 
+@pytest.mark.fault(row=12)
 async def test_a_poison_task_ends_failed_and_the_good_ones_beside_it_all_succeed(runs, client):
     run = await runs.start(ONE)
     await run.ready()
@@ -97,6 +100,7 @@ async def test_a_crash_takes_the_programs_that_its_handlers_started_with_it(runs
     assert await run.stop() == 0
 
 
+@pytest.mark.fault(row=8)
 async def test_a_blocked_loop_does_not_lose_its_lease(runs, client):
     run = await runs.start(ONE.replace('"5s"', '"1s"'))
     await run.ready()
@@ -117,6 +121,7 @@ async def test_a_cancel_reaches_a_handler_through_the_beat(runs, client, gate):
     assert await run.stop() == 0
 
 
+@pytest.mark.fault(row=25)
 async def test_a_keeper_that_is_killed_again_and_again_loses_no_lease(runs, client, gate):
     run = await runs.start(FLEET.replace("concurrency = 20", "concurrency = 100"))
     await run.ready()
@@ -177,6 +182,7 @@ async def test_a_worker_that_dies_while_there_is_no_keeper_is_settled_by_the_nex
     assert await run.stop() == 0
 
 
+@pytest.mark.fault(row=7)
 async def test_orphans_stop_claiming_and_leave_before_their_leases_can_lapse(runs, client, gate):
     run = await runs.start(FLEET)
     await run.ready()
@@ -215,6 +221,7 @@ async def database_now(client):
     return probe.created_at_ms
 
 
+@pytest.mark.fault(row=7)
 async def test_a_new_supervisor_takes_over_while_orphans_finish_and_nothing_runs_twice(runs, client, gate):
     first = await runs.start(FLEET)
     await first.ready()

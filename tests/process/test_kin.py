@@ -9,6 +9,8 @@ import select
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.process.support import children, until
 
 FLEET = """
@@ -67,6 +69,7 @@ async def test_a_program_that_outlives_its_worker_is_reaped_by_the_supervisor(ru
     assert await run.stop() == 0
 
 
+@pytest.mark.fault(row=24)
 async def test_a_supervisor_without_descriptors_says_so_and_goes_on_when_there_are_some(runs, client):
     run = await runs.start(FLEET)
     await run.ready()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 FLEET = """
 app = "gates:registry"
 lease = "20s"
@@ -11,6 +13,7 @@ concurrency = 4
 """
 
 
+@pytest.mark.fault(row=19)
 async def test_an_outage_costs_no_process_and_no_result_and_is_two_lines(runs, client, gate, proxy, database):
     run = await runs.start(FLEET, dsn=proxy.dsn(database))
     await run.ready()
@@ -37,6 +40,7 @@ async def test_an_outage_costs_no_process_and_no_result_and_is_two_lines(runs, c
     assert {event["event"] for event in lines} == {"database.failed", "keeper.listen-lost"}
 
 
+@pytest.mark.fault(row=19)
 async def test_a_network_that_swallows_everything_does_not_stop_the_beats_for_good(runs, client, gate, proxy, database):
     run = await runs.start(FLEET.replace("20s", "5s"), dsn=proxy.dsn(database))
     await run.ready()

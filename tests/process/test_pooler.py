@@ -18,6 +18,7 @@ def config(database):
     return FLEET.format(direct=database)
 
 
+@pytest.mark.fault(row=20)
 async def test_a_fleet_behind_a_pooler_runs_listens_and_survives_a_crash(runs, client, gate, pooler, database, config):
     run = await runs.start(config, dsn=pooler.dsn(database))
     await run.ready()

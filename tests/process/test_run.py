@@ -68,6 +68,7 @@ async def test_every_child_leads_its_own_group_and_says_who_it_is(runs):
     assert await run.stop() == 0
 
 
+@pytest.mark.fault(row=18)
 async def test_siblings_share_no_descriptor_and_children_do_not_hold_the_event_stream(runs):
     run = await runs.start(TWO_QUEUES)
     await run.ready()
@@ -82,6 +83,7 @@ async def test_siblings_share_no_descriptor_and_children_do_not_hold_the_event_s
     assert await run.stop() == 0
 
 
+@pytest.mark.fault(row=18)
 async def test_the_supervisor_has_one_thread_and_no_connection_and_no_secret(runs):
     run = await runs.start(TWO_QUEUES)
     await run.ready()
@@ -127,6 +129,8 @@ async def test_drain_lets_a_running_handler_finish_and_stops_claiming(runs, clie
     assert (await client.get(left.id)).attempt == 0
 
 
+@pytest.mark.fault(row=13)
+@pytest.mark.fault(row=14)
 async def test_drain_timeout_gives_back_what_still_runs_without_spending_the_attempt(runs, client, gate):
     run = await runs.start(TWO_QUEUES.replace('drain_timeout = "5s"', 'drain_timeout = "200ms"'))
     await run.ready()
@@ -143,6 +147,7 @@ async def test_drain_timeout_gives_back_what_still_runs_without_spending_the_att
     assert (task.status, task.error["code"]) == ("failed", "interrupted")
 
 
+@pytest.mark.fault(row=15)
 async def test_signals_to_the_whole_group_and_repeats_are_one_drain(runs, client, gate):
     run = await runs.start(TWO_QUEUES)
     await run.ready()

@@ -78,6 +78,7 @@ async def test_ready_comes_once_every_worker_is_and_stopping_asks_for_the_drain(
 
 
 @pytest.mark.parametrize(("stop", "short"), [("9s", 1), ("10s", 0), ("soon", 0), ("", 0)])
+@pytest.mark.fault(row=16)
 async def test_a_stop_that_is_shorter_than_the_drain_is_warned_of_at_the_start(runs, stop, short):
     run = await runs.start(CONFIG, environment={"CAIRNQ_STOP_TIMEOUT": stop})
     await run.ready()

@@ -20,6 +20,7 @@ concurrency = 4
 """
 
 
+@pytest.mark.fault(row=8)
 async def test_a_blocked_loop_is_reported_once_with_the_stack_of_the_guilty_handler(runs, client):
     run = await runs.start(FLEET)
     await run.ready()
@@ -34,6 +35,7 @@ async def test_a_blocked_loop_is_reported_once_with_the_stack_of_the_guilty_hand
     assert await run.stop() == 0
 
 
+@pytest.mark.fault(row=2)
 async def test_a_loop_that_stays_blocked_past_stall_timeout_costs_its_process(runs, client):
     run = await runs.start(FLEET + 'stall_timeout = "2s"\n')
     await run.ready()
@@ -47,6 +49,7 @@ async def test_a_loop_that_stays_blocked_past_stall_timeout_costs_its_process(ru
     assert await run.stop() == 0
 
 
+@pytest.mark.fault(row=17)
 async def test_a_handler_that_blocks_the_loop_past_max_run_ends_as_a_timeout_and_its_neighbours_are_given_back(
     runs, client, gate
 ):
@@ -62,6 +65,7 @@ async def test_a_handler_that_blocks_the_loop_past_max_run_ends_as_a_timeout_and
     assert await run.stop() == 0
 
 
+@pytest.mark.fault(row=17)
 async def test_a_plain_function_that_outruns_max_run_is_ended_with_its_process_and_its_programs(runs, client, gate):
     run = await runs.start(FLEET + 'max_run = "1s"\n')
     await run.ready()
@@ -104,6 +108,7 @@ async def test_max_age_replaces_an_idle_worker(runs):
     assert await run.stop() == 0
 
 
+@pytest.mark.fault(row=6)
 async def test_max_rss_replaces_a_leaking_worker_one_sibling_at_a_time(runs, client):
     run = await runs.start(FLEET.replace("processes = 1", "processes = 2") + 'max_rss = "150MiB"\n')
     await run.ready()
@@ -118,6 +123,7 @@ async def test_max_rss_replaces_a_leaking_worker_one_sibling_at_a_time(runs, cli
     assert await run.stop() == 0
 
 
+@pytest.mark.fault(row=6)
 async def test_a_max_rss_below_the_boot_size_is_refused(runs):
     run = await runs.start(FLEET + 'max_rss = "10MiB"\n')
     assert await run.exit_code() == 78

@@ -131,6 +131,7 @@ async def test_a_schema_qualified_insert_fires_the_trigger_whatever_the_search_p
     assert ear.heard() == [("cairnq_queued", "q"), ("cairnq_done", "task_1")]
 
 
+@pytest.mark.fault(row=21)
 async def test_the_gate_lets_one_of_many_through_while_it_commits(store, ear, database):
     """Two inserts at once into one queue: while the first holds the gate the second is silent; other queues are not."""
     with psycopg.connect(database) as first:
@@ -153,6 +154,7 @@ async def test_a_long_transaction_does_not_silence_its_queue(store, ear, databas
         long.rollback()
 
 
+@pytest.mark.fault(row=21)
 async def test_sixteen_writers_at_once_are_all_heard_of(store, ear, database):
     """Whoever was silenced has a notification after its insert began, and workers look again for 100 ms after one."""
     barrier = threading.Barrier(16)

@@ -65,6 +65,7 @@ CALLS: dict[str, tuple[Call, str]] = {
 }
 
 
+@pytest.mark.fault(row=26)
 async def test_each_is_refused_by_name_before_anything_is_written(client: CairnQ) -> None:
     unlike: dict[str, Any] = {}
     for what, (call, says) in CALLS.items():

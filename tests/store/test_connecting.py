@@ -96,6 +96,7 @@ async def test_a_database_of_ours_carries_the_other_sdks_ledger(database: str) -
     assert ask(database, "select value from cairnq_meta order by key") == ["1", "10"]
 
 
+@pytest.mark.fault(row=22)
 async def test_cold_starts_at_once_install_once(empty_database: str) -> None:
     stores = [PostgresStore(empty_database, schema="cairnq") for _ in range(8)]
     found = await asyncio.gather(*(store.connect() for store in stores))
@@ -104,6 +105,7 @@ async def test_cold_starts_at_once_install_once(empty_database: str) -> None:
     assert len(ask(empty_database, "select distinct xmin::text from cairnq.cairnq_migrations")) == 1, "one transaction"
 
 
+@pytest.mark.fault(row=22)
 async def test_a_current_schema_is_not_touched(database: str) -> None:
     """No DDL, so that a start does not wait behind a dump, nor everybody else behind the start."""
     async with await psycopg.AsyncConnection.connect(database) as dump:
@@ -112,6 +114,7 @@ async def test_a_current_schema_is_not_touched(database: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.fault(row=22)
 async def test_a_migration_that_cannot_have_its_lock_gives_up_and_says_so(database: str) -> None:
     execute(database, "delete from cairnq_migrations where name = 'lean/0002_lean_indexes.sql'")
     async with await psycopg.AsyncConnection.connect(database) as dump:

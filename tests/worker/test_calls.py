@@ -131,6 +131,7 @@ async def test_a_task_error_chooses_its_envelope_and_is_permanent(client: CairnQ
     [float("nan"), float("inf"), b"bytes", {1, 2}, object(), "\x00", "\ud800", {"\x00": 1}, {1: 2}],
     ids=["nan", "inf", "bytes", "set", "object", "nul", "surrogate", "nul-key", "int-key"],
 )
+@pytest.mark.fault(row=26)
 async def test_a_result_that_is_not_json_ends_the_task_and_not_the_worker(
     client: CairnQ, make_worker: MakeWorker, result: Any
 ) -> None:
@@ -184,6 +185,7 @@ async def test_whatever_a_handler_raises_becomes_an_envelope(
             assert failed.value.message == message
 
 
+@pytest.mark.fault(row=26)
 async def test_a_value_that_only_the_database_refuses_costs_its_own_task_alone(
     client: CairnQ, make_worker: MakeWorker
 ) -> None:

@@ -44,6 +44,7 @@ async def test_at_the_deadline_a_call_is_cancelled_and_its_attempt_given_back(
     assert events.all("task.left") == []
 
 
+@pytest.mark.fault(row=13)
 async def test_forced_drains_do_not_use_up_the_attempts_of_a_long_task(client: CairnQ, make_worker: MakeWorker) -> None:
     task = await client.submit("long", "done", max_attempts=2)
     for _ in range(3):
@@ -124,6 +125,7 @@ async def test_what_a_cancelled_handler_raises_while_it_cleans_up_is_told_and_co
     assert str(failed["raised"]) == "the clean-up failed"
 
 
+@pytest.mark.fault(row=17)
 async def test_a_handler_that_swallows_its_cancellation_does_not_wedge_the_drain(
     client: CairnQ, make_worker: MakeWorker, events: Recorder
 ) -> None:

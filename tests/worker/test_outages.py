@@ -63,6 +63,7 @@ async def test_ended_sessions_cost_nothing(
     assert len(events.all("database.failed")) == len(events.all("database.recovered"))
 
 
+@pytest.mark.fault(row=19)
 async def test_a_server_that_restarts_finds_the_results_kept(own_server: Cluster, events: Recorder) -> None:
     database = own_server.dsn(own_server.create_database())
     worker, gate = Worker.postgres(database, concurrency=8, poll_interval_ms=50, lease_ms=15_000), Gate()
@@ -88,6 +89,7 @@ async def test_a_server_that_restarts_finds_the_results_kept(own_server: Cluster
     ]
 
 
+@pytest.mark.fault(row=9)
 async def test_a_worker_that_is_cut_off_for_longer_than_its_lease_knows_it_by_its_own_clock(
     far_store: PostgresStore, proxy: Proxy, client: CairnQ, make_worker: MakeWorker, events: Recorder
 ) -> None:

@@ -103,6 +103,7 @@ async def test_it_outlives_an_outage(database: str, proxy: Proxy, heard: Heard) 
     await store.close()
 
 
+@pytest.mark.fault(row=20)
 async def test_silence_is_found_by_the_self_test(
     database: str, proxy: Proxy, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
