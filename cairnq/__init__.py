@@ -48,6 +48,7 @@ from cairnq.pure.models import (
     WatchSignal,
     is_terminal_status,
 )
+from cairnq.run.blocking import BlockingContext
 from cairnq.run.context import TaskContext
 from cairnq.run.registry import Registry
 from cairnq.store.base import Installation, TaskStore
@@ -60,6 +61,7 @@ __all__ = [
     "STATUSES",
     "AlreadyExists",
     "Beat",
+    "BlockingContext",
     "CairnQ",
     "CairnQError",
     "Conflict",

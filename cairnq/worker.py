@@ -17,9 +17,10 @@ from cairnq.pure import arguments, ids
 from cairnq.pure.clock import boottime
 from cairnq.pure.errors import CairnQError, InvalidArgument
 from cairnq.pure.models import TaskDef
+from cairnq.run.decorating import HandlerFn, Registering
 from cairnq.run.emit import Report, emit_to
 from cairnq.run.options import EngineOptions
-from cairnq.run.registry import HandlerFn, Registry
+from cairnq.run.registry import Registry
 from cairnq.run.standalone import Standalone
 from cairnq.run.stopping import StopSignals
 from cairnq.store.backpressure import DEFAULT_POLL_MS, DEFAULT_WAIT_MS, Backpressure, QueueDepthLimit
@@ -34,7 +35,7 @@ MAX_MS = 7 * 86_400_000
 """A week: a duration beyond it is a mistake of units."""
 
 
-class Worker:
+class Worker(Registering):
     """Claims tasks of `queues` whose names have a handler here, and runs them.
 
     `concurrency`: handler calls at a time. `lease_ms`: how long a claim holds without a renewal, which comes every
@@ -147,13 +148,18 @@ class Worker:
         """Names this worker in the database. A second run gets another one."""
         return self._worker_id
 
-    def task(self, name: Any = None, **options: Any) -> Any:
-        """Decorator: see `Registry.task`."""
-        return self.registry.task(name, **options)
-
-    def register(self, name: str | TaskDef[Any, Any], fn: HandlerFn, **options: Any) -> None:
+    def register(
+        self,
+        name: str | TaskDef[Any, Any],
+        fn: HandlerFn,
+        *,
+        batch: int | None = None,
+        concurrency: int | None = None,
+        resource: str | None = None,
+        forget: bool = False,
+    ) -> None:
         """See `Registry.register`."""
-        self.registry.register(name, fn, **options)
+        self.registry.register(name, fn, batch=batch, concurrency=concurrency, resource=resource, forget=forget)
 
     async def run(self, *, concurrency: int | None = None, drain_timeout: float = DRAIN_TIMEOUT_S) -> None:
         """Run tasks until `stop()` is called and the drain has ended.

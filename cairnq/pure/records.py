@@ -16,6 +16,11 @@ def is_record(kind: Any) -> bool:
     return isinstance(kind, type) and is_dataclass(kind)
 
 
+def holds_record(kind: Any) -> bool:
+    """Whether `restore` would change anything under this type."""
+    return is_record(kind) or any(holds_record(inner) for inner in get_args(kind))
+
+
 def as_object(value: Any) -> dict[str, Any]:
     """The fields of an instance, one level deep. Raises `TypeError`, as an encoder's `default` has to."""
     if not is_dataclass(value) or isinstance(value, type):
@@ -31,6 +36,8 @@ def restore(kind: Any, value: Any) -> Any:
     """
     if is_record(kind):
         return _instance(kind, value)
+    if not holds_record(kind):
+        return value
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         some = [option for option in inner if is_record(option)]
@@ -52,7 +59,7 @@ def _instance(kind: Any, value: Any) -> Any:
     given = {name: restore(hint, value[name]) for name, hint in hints.items() if name in value}
     try:
         return kind(**given)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidArgument(f"this is no {kind.__name__}: {error}") from error
 
 

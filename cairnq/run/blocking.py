@@ -8,13 +8,15 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future
 from concurrent.futures import wait as wait_for_any
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack, overload
 
 from cairnq.pure.errors import LostLease
+from cairnq.pure.keywords import SubmitKeywords
 from cairnq.pure.models import Task, TaskDef
 from cairnq.run.context import TaskContext
 from cairnq.store.base import PgSession
 
+P = TypeVar("P")
 T = TypeVar("T")
 
 
@@ -88,8 +90,14 @@ class BlockingContext:
     def fail(self, error: Any = "task failed", *, retryable: bool = True) -> Task | None:
         return self._run(self._context.fail(error, retryable=retryable))
 
-    def submit(self, name: str | TaskDef[Any, Any], payload: Any = None, **options: Any) -> Task:
-        return self._run(self._context.submit(name, payload, **options))
+    @overload
+    def submit(self, name: TaskDef[P, Any], payload: P, **keywords: Unpack[SubmitKeywords]) -> Task: ...
+    @overload
+    def submit(self, name: TaskDef[None, Any], **keywords: Unpack[SubmitKeywords]) -> Task: ...
+    @overload
+    def submit(self, name: str, payload: Any = None, **keywords: Unpack[SubmitKeywords]) -> Task: ...
+    def submit(self, name: Any, payload: Any = None, **keywords: Any) -> Task:
+        return self._run(self._context.submit(name, payload, **keywords))
 
     def wait(self, task_id: str, *, timeout_ms: int = 30_000, poll_ms: int = 100, max_poll_ms: int = 500) -> Task:
         return self._run(self._context.wait(task_id, timeout_ms=timeout_ms, poll_ms=poll_ms, max_poll_ms=max_poll_ms))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack, overload
 
 from cairnq.pure import backoff
 from cairnq.pure.clock import Clock
 from cairnq.pure.envelope import Envelope, envelope, of_exception
 from cairnq.pure.errors import LostLease
+from cairnq.pure.keywords import SubmitKeywords
 from cairnq.pure.models import Settlement, Standing, Task, TaskDef
 from cairnq.run.attempt import Attempt
 from cairnq.run.beats import within
@@ -18,6 +19,7 @@ from cairnq.run.options import EngineOptions
 from cairnq.run.outage import Outage
 from cairnq.store.base import PgSession, TaskStore
 
+P = TypeVar("P")
 T = TypeVar("T")
 _ENVELOPE_FIELDS = frozenset({"type", "code", "message", "retryable", "details"})
 
@@ -186,7 +188,13 @@ class TaskContext:
         attempt.close(task.status)
         return task
 
-    async def submit(self, name: str | TaskDef[Any, Any], payload: Any = None, **options: Any) -> Task:
+    @overload
+    async def submit(self, name: TaskDef[P, Any], payload: P, **keywords: Unpack[SubmitKeywords]) -> Task: ...
+    @overload
+    async def submit(self, name: TaskDef[None, Any], **keywords: Unpack[SubmitKeywords]) -> Task: ...
+    @overload
+    async def submit(self, name: str, payload: Any = None, **keywords: Unpack[SubmitKeywords]) -> Task: ...
+    async def submit(self, name: Any, payload: Any = None, **keywords: Any) -> Task:
         """Submit a task that descends from this one: parent, root and correlation are filled in.
 
         Takes the keywords of `CairnQ.submit`, and waits as it does where a queue is at its depth limit.
@@ -194,7 +202,7 @@ class TaskContext:
         self._check_writable()
         task = self._attempt.task
         lineage = {"parent_id": task.id, "root_id": self.root_id, "correlation_id": task.correlation_id}
-        return await self._desk.submit(name, payload, **{**lineage, **options})
+        return await self._desk.submit(name, payload, **{**lineage, **keywords})
 
     async def wait(self, task_id: str, *, timeout_ms: int = 30_000, poll_ms: int = 100, max_poll_ms: int = 500) -> Task:
         """Wait for another task's end, as `CairnQ.wait` does. The own call keeps its slot meanwhile."""

@@ -293,4 +293,4 @@ class Executor:
 def _arguments(handler: Handler, contexts: list[Any]) -> tuple[Any, ...]:
     if handler.batch is not None:
         return (list(contexts),)
-    return (contexts[0], contexts[0].payload) if handler.takes_payload else (contexts[0],)
+    return (contexts[0], handler.payload(contexts[0].payload)) if handler.takes_payload else (contexts[0],)

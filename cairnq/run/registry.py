@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, overload
+from typing import Any, get_type_hints
 
-from cairnq.pure.errors import InvalidArgument
+from cairnq.pure import records
+from cairnq.pure.errors import InvalidArgument, TaskError
 from cairnq.pure.models import TaskDef
-
-HandlerFn = Callable[..., Any]
-F = TypeVar("F", bound=HandlerFn)
+from cairnq.run.decorating import HandlerFn, Registering
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +25,24 @@ class Handler:
     concurrency: int | None = None
     resource: str | None = None
     forget: bool = False
+    payload_type: Any = None
+    """What a payload is made into, where the `TaskDef` or the annotation names a dataclass or a type that holds one."""
+
+    def payload(self, value: Any) -> Any:
+        """The payload as this handler takes it. Raises `TaskError`, for which no attempt can help."""
+        if self.payload_type is None:
+            return value
+        try:
+            return records.restore(self.payload_type, value)
+        except InvalidArgument as error:
+            raise TaskError(f"the payload does not fit: {error}", code="invalid_payload") from error
 
     @property
     def has_quota(self) -> bool:
         return self.batch is not None or self.concurrency is not None or self.resource is not None
 
 
-class Registry:
+class Registry(Registering):
     """`resources` declares ceilings on calls that several names share, such as `{"gpu": 1}`."""
 
     def __init__(self, *, resources: Mapping[str, int] | None = None) -> None:
@@ -55,56 +65,20 @@ class Registry:
         """Rises with every change, so that a reader may keep what it computed."""
         return self._version
 
+    def only(self, names: Collection[str] | None) -> Registry:
+        """One with these handlers alone (None: this one), and all resources."""
+        if names is None:
+            return self
+        chosen = Registry(resources=self._resources)
+        chosen._handlers.update((name, handler) for name, handler in self._handlers.items() if name in names)
+        return chosen
+
     def declare_resource(self, name: str, amount: int) -> None:
         """Declare a resource, or change its amount. Raises `InvalidArgument`."""
         _check_name("a resource", name)
         _check_count(f"resource {name!r}", amount)
         self._resources[name] = amount
         self._version += 1
-
-    @overload
-    def task(self, name: F) -> F: ...
-
-    @overload
-    def task(
-        self,
-        name: str | TaskDef[Any, Any] | None = None,
-        *,
-        batch: int | None = None,
-        concurrency: int | None = None,
-        resource: str | None = None,
-        forget: bool = False,
-    ) -> Callable[[F], F]: ...
-
-    def task(
-        self,
-        name: Any = None,
-        *,
-        batch: int | None = None,
-        concurrency: int | None = None,
-        resource: str | None = None,
-        forget: bool = False,
-    ) -> Any:
-        """Decorator that registers a function under `name` (a string or a `TaskDef`), by default its own name.
-
-        The function itself is returned unchanged. See `register` for the keywords and the errors.
-        """
-
-        def decorate(fn: F) -> F:
-            self.register(
-                _default_name(fn) if name is None else name,
-                fn,
-                batch=batch,
-                concurrency=concurrency,
-                resource=resource,
-                forget=forget,
-            )
-            return fn
-
-        if name is None or isinstance(name, (str, TaskDef)):
-            return decorate
-        fn, name = name, None
-        return decorate(fn)
 
     def register(
         self,
@@ -122,7 +96,7 @@ class Registry:
         bounds the calls of this name, `resource` names a declared ceiling that it shares. `forget=True`: a success
         removes the row. Raises `InvalidArgument` that says which of them cannot be right.
         """
-        name = name.name if isinstance(name, TaskDef) else name
+        given, name = name, name.name if isinstance(name, TaskDef) else name
         _check_name("a handler", name)
         if name in self._handlers:
             raise InvalidArgument(f"a handler named {name!r} is already registered ({self._handlers[name].fn!r})")
@@ -144,6 +118,7 @@ class Registry:
             concurrency=concurrency,
             resource=resource,
             forget=bool(forget),
+            payload_type=_payload_type(given, fn),
         )
         self._version += 1
 
@@ -164,13 +139,6 @@ def _check_count(what: str, value: object) -> None:
         raise InvalidArgument(f"{what} must be an integer of at least 1, not {value!r}")
 
 
-def _default_name(fn: object) -> str:
-    name = getattr(fn, "__name__", None)
-    if not callable(fn) or name is None:
-        raise InvalidArgument(f"a handler must be a function, or be given a name; {fn!r} is neither")
-    return str(name)
-
-
 def _takes_payload(name: str, fn: HandlerFn, batch: int | None) -> bool:
     """Whether `fn` is called with the payload too. Raises if it can be called neither way."""
     if not callable(fn):
@@ -187,6 +155,17 @@ def _takes_payload(name: str, fn: HandlerFn, batch: int | None) -> bool:
         return False
     wanted = "(ctx, payload) or (ctx)" if batch is None else "(contexts), a list, since it has a batch"
     raise InvalidArgument(f"handler {name!r}: it must take {wanted}, not {signature}")
+
+
+def _payload_type(name: str | TaskDef[Any, Any], fn: HandlerFn) -> Any:
+    """Where it is more than JSON."""
+    kind = name.payload_type if isinstance(name, TaskDef) else None
+    if kind is None:
+        try:
+            kind = get_type_hints(fn).get(list(inspect.signature(fn).parameters)[1])
+        except (NameError, TypeError, IndexError):  # names that only a checker sees; no function; no payload
+            return None
+    return kind if records.holds_record(kind) else None
 
 
 def _accepts(signature: inspect.Signature, count: int) -> bool:

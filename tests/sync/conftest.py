@@ -5,14 +5,35 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
 import cairnq.sync
-from cairnq import Registry, TaskContext, Worker
+from cairnq import BlockingContext, Registry, TaskContext, TaskDef, Worker
 from tests.support.routes import Route, is_file
 
+
+@dataclass
+class Order:
+    number: int
+    lines: list[str]
+
+
+@dataclass
+class Receipt:
+    order: Order
+    total: float
+
+
+CHARGE = TaskDef[Order, Receipt]("charge")
+
 registry = Registry()
+
+
+@registry.task(CHARGE)
+def charge(ctx: BlockingContext, order: Order) -> Receipt:
+    return Receipt(order, 2.5 * len(order.lines))
 
 
 @registry.task

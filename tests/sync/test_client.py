@@ -21,7 +21,7 @@ from cairnq import (
     TaskFailed,
     TaskTimeout,
 )
-from tests.sync.conftest import opened
+from tests.sync.conftest import CHARGE, Order, Receipt, opened
 
 ONLY_ASYNC = {"store", "admit"}
 """The low-level writes of workers, and what a submit is made of."""
@@ -44,6 +44,14 @@ def test_it_has_the_names_and_the_arguments_of_the_asynchronous_client():
 
 def test_a_call_returns_what_the_handler_returned(tasks, worker):
     assert tasks.call("double", 21) == 42
+
+
+def test_dataclasses_go_in_and_come_out(tasks, worker):
+    order = Order(7, ["a", "b"])
+    assert tasks.call(CHARGE, order) == Receipt(order, 5.0)
+    with pytest.raises(TaskFailed, match="this is no Order") as failure:
+        tasks.call("charge", {"number": 7})
+    assert (failure.value.code, failure.value.retryable) == ("invalid_payload", False)
 
 
 def test_errors_are_those_of_the_asynchronous_client(tasks, worker):

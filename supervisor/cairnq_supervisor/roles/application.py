@@ -84,19 +84,7 @@ def application_faults(registry: Registry, settings: Settings, origin: str) -> l
 
 def registry_for(registry: Registry, queue: QueueSettings) -> Registry:
     """The handlers that this queue's workers run."""
-    if queue.handlers is None:
-        return registry
-    chosen = Registry(resources=registry.resources)
-    for handler in _matching(registry, queue):
-        chosen.register(
-            handler.name,
-            handler.fn,
-            batch=handler.batch,
-            concurrency=handler.concurrency,
-            resource=handler.resource,
-            forget=handler.forget,
-        )
-    return chosen
+    return registry.only(queue.handlers)
 
 
 def _matching(registry: Registry, queue: QueueSettings) -> list[Handler]:
