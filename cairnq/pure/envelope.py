@@ -17,7 +17,10 @@ def of_exception(error: BaseException) -> Envelope:
     """What a handler raised: a `TaskError` as it asks, anything else `handler_error`, retryable."""
     if isinstance(error, TaskError):
         return envelope(error.type, error.code, error.message, retryable=error.retryable, details=error.details)
-    return envelope(type(error).__name__, "handler_error", str(error), retryable=True)
+    # Meant for an interpreter and not for people: "3" alone would say nothing.
+    is_an_end = isinstance(error, SystemExit | KeyboardInterrupt | GeneratorExit)
+    message = f"the handler raised {error!r}" if is_an_end else str(error)
+    return envelope(type(error).__name__, "handler_error", message, retryable=True)
 
 
 def handler_timeout(max_run_ms: int) -> Envelope:

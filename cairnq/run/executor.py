@@ -199,9 +199,9 @@ class Executor:
         try:
             with performing(call.attempts[0].task):
                 return Ended(value=await call.handler.fn(*_arguments(call.handler, call.contexts)))
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - the border to the handler: whatever it raises is an outcome
+        except BaseException as error:  # the border to the handler: whatever it raises is an outcome
+            if isinstance(error, GeneratorExit) and not self._loop.is_running():
+                raise  # nobody raised it: the loop is over, and what it left is put away
             return Ended(error=error)
 
     def _perform_on_thread(self, call: Call, contexts: list[BlockingContext]) -> None:

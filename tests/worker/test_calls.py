@@ -156,10 +156,12 @@ class Unshowable(Exception):
         (ValueError("a\x00b \ud800"), "handler_error", "a\ufffdb ?"),
         (TaskError("x", details={"when": object}, retryable=True), "task_error", "x"),
         (Unshowable(), "handler_error", "its message cannot be shown: RuntimeError"),
-        (SystemExit(3), "handler_error", "3"),
+        (SystemExit(3), "handler_error", "the handler raised SystemExit(3)"),
+        (KeyboardInterrupt(), "handler_error", "the handler raised KeyboardInterrupt()"),
+        (GeneratorExit(), "handler_error", "the handler raised GeneratorExit()"),
         (asyncio.CancelledError("mine"), "handler_error", "mine"),
     ],
-    ids=["odd-characters", "odd-details", "unshowable", "system-exit", "cancelled-by-itself"],
+    ids=["odd-characters", "odd-details", "unshowable", "system-exit", "ctrl-c", "closed", "cancelled-by-itself"],
 )
 async def test_whatever_a_handler_raises_becomes_an_envelope(
     client: CairnQ, make_worker: MakeWorker, error: BaseException, code: str, message: str
