@@ -37,9 +37,16 @@ class Gateway:
         head, _, body = answer.decode().partition("\r\n\r\n")
         return int(head.split()[1]), body
 
+    async def until_told(self, path):
+        """The page, however late the supervisor of a busy machine answers. Whatever came, it is an HTTP answer."""
+        while True:
+            code, text = await self.get(path)
+            if (code, text) != (503, "the supervisor has not answered for 2 s\n"):
+                assert code == 200, text
+                return text
+
     async def metrics(self):
-        code, text = await self.get("/metrics")
-        assert code == 200, text
+        text = await self.until_told("/metrics")
         return {
             (sample.name, *sorted(sample.labels.items())): sample.value
             for family in text_string_to_metric_families(text)
@@ -91,11 +98,6 @@ async def test_a_drain_is_alive_and_not_ready_and_says_so(runs, client, gate):
     run.send(signal.SIGTERM)
     await run.event("drain.started")
     assert await gateway.get("/livez") == (200, "ok\n")
-    assert (
-        await gateway.get("/readyz")
-        == (503, "the supervisor is draining\nqueue default: no worker is ready (draining, stopped)\n")
-        or True
-    )
     code, body = await gateway.get("/readyz")
     assert code == 503
     assert body.startswith("the supervisor is draining\n")
@@ -186,8 +188,9 @@ async def test_a_flood_of_connections_and_scrapes_leaves_the_tree_untouched(runs
         sock.setblocking(False)
         await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", gateway.port))
         crowd.append(sock)
-    answers = await asyncio.gather(*(gateway.get("/metrics") for _ in range(20)))
-    assert {code for code, _ in answers} == {200}
+    scrapes = await asyncio.gather(*(gateway.until_told("/metrics") for _ in range(20)))
+    for text in scrapes:
+        assert "cairnq_leases" in {family.name for family in text_string_to_metric_families(text)}
     task = await client.submit("echo", 1)
     assert (await client.wait(task.id)).succeeded
     for sock in crowd:

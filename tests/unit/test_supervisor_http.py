@@ -36,6 +36,7 @@ async def serving(limits=None, respond=None):
         yield server, listener.getsockname()[1]
     finally:
         await server.close()
+        listener.close()
 
 
 async def spoken(port, said):
@@ -200,3 +201,24 @@ def test_it_listens_on_ipv6_too():
         pytest.skip("no IPv6 here")
     with served.listen(Address("::1", 0)) as listener:
         assert listener.family == socket.AF_INET6
+
+
+async def test_a_request_that_has_arrived_is_answered_whatever_crowd_came_right_behind_it():
+    listener = served.listen(LOOPBACK)
+    asked = socket.create_connection(listener.getsockname())
+    asked.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+    crowd = [socket.create_connection(listener.getsockname()) for _ in range(100)]
+    server = HttpServer(listener, at_once, Limits(connections=8))
+    await server.start()
+    try:
+        reader, writer = await asyncio.open_connection(sock=asked)
+        assert (await reader.read()).endswith(b"here\n")
+        writer.close()
+    finally:
+        await server.close()
+        for sock in [*crowd, listener]:
+            sock.close()
+
+
+async def at_once(_path):
+    return Response(HTTPStatus.OK, "here\n")

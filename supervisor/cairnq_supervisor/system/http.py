@@ -13,6 +13,9 @@ from http import HTTPStatus
 from cairnq_supervisor.pure.keys import Address
 
 BACKLOG = 128
+_PAUSE = 0.05
+"""Seconds until a connection that could not be accepted is tried again."""
+
 _REQUEST_LINE = re.compile(rb"([A-Z]+) (/[\x21-\x7e]*) HTTP/1\.([01])")
 _END_OF_HEAD = b"\r\n\r\n"
 
@@ -71,49 +74,61 @@ def listen(address: Address) -> socket.socket:
 
 
 class HttpServer:
-    """Serves `listener` until `close`. `respond` is asked once per request."""
+    """Serves `listener` until `close`. `respond` is asked once per request.
+
+    One connection is accepted in a turn of the loop, so that one whose request has arrived is read before those that
+    came behind it could push it out.
+    """
 
     def __init__(self, listener: socket.socket, respond: Respond, limits: Limits | None = None) -> None:
         self._listener = listener
         self._respond = respond
         self._limits = limits or Limits()
-        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._connections: set[asyncio.Task[None]] = set()
         self._idle: dict[asyncio.Task[None], None] = {}
         """Those that wait for a client, longest first."""
 
-        self._server: asyncio.Server | None = None
+        self._accepting: asyncio.Task[None] | None = None
 
     @property
     def open_connections(self) -> int:
         return len(self._connections)
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._meet, sock=self._listener, limit=self._limits.head)
+        self._listener.setblocking(False)
+        self._accepting = asyncio.ensure_future(self._accept())
 
     async def close(self) -> None:
-        """Stop listening and cut every connection."""
-        assert self._server is not None
-        self._server.close()
-        tasks = list(self._connections)
+        """Accept no more, and cut every connection. The listener stays open."""
+        assert self._accepting is not None
+        tasks = [self._accepting, *self._connections]
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await asyncio.wait(tasks)
 
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                sock, _ = await loop.sock_accept(self._listener)
+            except OSError:  # no descriptor for it, or it has left again
+                await asyncio.sleep(_PAUSE)
+            else:
+                self._admit(sock)
+                await asyncio.sleep(0)
+
+    def _admit(self, sock: socket.socket) -> None:
         if len(self._connections) >= self._limits.connections and not self._push_out():
-            writer.transport.abort()
+            sock.close()
             return
-        self._connections[task] = writer
-        try:
-            await self._serve(task, reader, writer)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            writer.transport.abort()  # the client left, dawdled, or was pushed out
-        finally:
-            del self._connections[task]
-            self._idle.pop(task, None)
+        task = asyncio.ensure_future(self._meet(sock))
+        self._connections.add(task)
+        task.add_done_callback(lambda task: self._dismiss(task, sock))
+
+    def _dismiss(self, task: asyncio.Task[None], sock: socket.socket) -> None:
+        """A task that was cancelled before its first step has closed nothing."""
+        self._connections.discard(task)
+        sock.close()
 
     def _push_out(self) -> bool:
         """Make room: the connection that has waited longest for its client goes. False: all are being answered."""
@@ -121,9 +136,21 @@ class HttpServer:
         if oldest is None:
             return False
         del self._idle[oldest]
-        self._connections[oldest].transport.abort()
+        self._connections.discard(oldest)
         oldest.cancel()
         return True
+
+    async def _meet(self, sock: socket.socket) -> None:
+        reader, writer = await asyncio.open_connection(sock=sock, limit=self._limits.head)
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            await self._serve(task, reader, writer)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client left, dawdled, or was pushed out
+        finally:
+            self._idle.pop(task, None)
+            writer.transport.abort()
 
     async def _serve(
         self, task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
