@@ -38,40 +38,53 @@ class Phase(StrEnum):
 class Call:
     """Counts as one against every ceiling until its handler has really returned, whatever was settled before."""
 
-    __slots__ = ("attempts", "bytes", "contexts", "cut", "deadline", "handler", "phase", "task", "waiting_since")
+    __slots__ = (
+        *("attempts", "began_at", "bytes", "contexts", "cut", "handler", "is_ahead", "is_suspect", "phase", "task"),
+        "waiting_since",
+    )
 
     def __init__(
-        self, handler: Handler, attempts: list[Attempt], contexts: list[TaskContext], waiting_since: float
+        self, handler: Handler, attempts: list[Attempt], waiting_since: float, *, is_ahead: bool = False
     ) -> None:
+        """`is_ahead`: it was claimed while all slots were taken."""
         self.handler = handler
         self.attempts = attempts
-        self.contexts = contexts
-        self.bytes = sum(attempt.payload_bytes for attempt in attempts)
+        self.bytes = sum([attempt.payload_bytes for attempt in attempts])
+        self.contexts: list[TaskContext] = []
         self.cut: Cut | None = None
-        self.deadline = float("inf")
         self.phase = Phase.WAITING
         self.waiting_since = waiting_since
-        self.task: asyncio.Task[Ended] | None = None
+        self.is_ahead = is_ahead
+        self.began_at: float | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.is_suspect = any(_died_before(attempt.task) for attempt in attempts)
+        """On its last attempt, after its worker died under an earlier one: it may be what killed it."""
         for attempt in attempts:
             attempt.call = self
-
-    @property
-    def is_suspect(self) -> bool:
-        """On its last attempt, after its worker died under an earlier one: it may be what killed it."""
-        return any(_died_before(attempt.task) for attempt in self.attempts)
 
     def drop_lost(self) -> None:
         """Before the start: a batch goes without what was lost while it waited."""
         if any(attempt.lost for attempt in self.attempts):
-            self.contexts = [c for c, a in zip(self.contexts, self.attempts, strict=True) if not a.lost]
             self.attempts = [attempt for attempt in self.attempts if not attempt.lost]
-            self.bytes = sum(attempt.payload_bytes for attempt in self.attempts)
+            self.bytes = sum([attempt.payload_bytes for attempt in self.attempts])
+
+    def begin(self, now: float) -> None:
+        """The handler is called next. Raises `CancelledError` where the call was cut short before this moment."""
+        if self.cut is not None:
+            raise asyncio.CancelledError
+        self.began_at = now
+        for attempt in self.attempts:
+            if attempt.slot is not None:
+                attempt.start(now)
 
     def cut_short(self, why: Cut) -> None:
-        """Cancel the handler. A plain function on a thread cannot be: it learns from its context, or not at all."""
+        """Cancel the handler. A plain function on a thread cannot be: it learns from its context, or not at all.
+
+        One that has not begun is left to `begin`: a task that is cancelled before its first step never takes it.
+        """
         if self.cut is None:
             self.cut = why
-            if self.task is not None:
+            if self.task is not None and self.began_at is not None:
                 self.task.cancel()
 
     def seal(self) -> None:

@@ -9,6 +9,7 @@ from cairnq.pure.envelope import envelope
 from cairnq.pure.errors import DatabaseUnavailable
 from cairnq.pure.looks import Looks
 from cairnq.pure.models import Beat, ClaimedTask, Standing, Task
+from cairnq.pure.pace import Pace
 from cairnq.run import outcomes
 from cairnq.run.attempt import Attempt
 from cairnq.run.beats import within
@@ -36,6 +37,7 @@ class Claimer:
         holdings: Holdings,
         executor: Executor,
         settler: Settler,
+        pace: Pace,
         on_idle: Callable[[], None],
     ) -> None:
         """`on_idle()` is called whenever a look ended."""
@@ -49,6 +51,7 @@ class Claimer:
         self._holdings = holdings
         self._executor = executor
         self._settler = settler
+        self._pace = pace
         self._on_idle = on_idle
         self._looks = Looks(desk.options.poll_interval_s)
         self._event = asyncio.Event()
@@ -108,7 +111,7 @@ class Claimer:
         return (
             not self.is_quiesced
             and not self._settler.is_releasing
-            and not self._executor.has_waiting
+            and not self._executor.is_held_up
             and self._demand.limit() > 0
         )
 
@@ -143,6 +146,7 @@ class Claimer:
         self._failures = 0
         self._outage.worked("claim")
         self._wants_room = draws.left_some_behind
+        self._pace.claimed(self._clock(), full=len(claimed) == draws.most)
         if claimed:
             self._looks.again()
             await self._take_in(claimed, sent)

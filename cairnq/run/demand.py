@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cairnq.pure.models import ClaimedTask
+from cairnq.pure.pace import MOST_AHEAD, Pace
 from cairnq.pure.quota import Ceilings, Share, Usage, open_shares, rotated
 from cairnq.run.holdings import Holdings
 from cairnq.run.options import EngineOptions
@@ -21,6 +22,8 @@ class Draws:
     ceilings: Ceilings
     usage: Usage
     limit: int
+    most: int
+    """Tasks that it may bring."""
     left_some_behind: bool
     """Some names were not asked for, since they had no room: look again when they do."""
 
@@ -53,11 +56,14 @@ class Draws:
 class Demand:
     """Reads the registry anew when it has changed, so that handlers may be registered while the worker runs."""
 
-    def __init__(self, registry: Registry, options: EngineOptions, usage: Usage, holdings: Holdings) -> None:
+    def __init__(
+        self, registry: Registry, options: EngineOptions, usage: Usage, holdings: Holdings, pace: Pace
+    ) -> None:
         self._registry = registry
         self._options = options
         self._usage = usage
         self._holdings = holdings
+        self._pace = pace
         self._turn = 0
         self._amounts: dict[str, int] = {}
         self._read_registry()
@@ -75,20 +81,32 @@ class Demand:
         for bound in (self._options.claim_batch, self._holdings.budget.limit()):
             if bound is not None:
                 most = min(most, bound)
-        if self._shares and not open_shares(self._shares, self._ceilings, self._usage):
+        if self._shares and not open_shares(self._shares, self._ceilings_now(), self._usage):
             return 0
         return most
 
     def next_draws(self) -> Draws | None:
         """None where no handler is registered, or none has room."""
-        limit = self.limit()
-        shares = open_shares(rotated(self._shares, self._turn), self._ceilings, self._usage)
+        limit, ceilings = self.limit(), self._ceilings_now()
+        shares = open_shares(rotated(self._shares, self._turn), ceilings, self._usage)
         self._turn += 1
         if not shares:
             return None
-        wanted = sum(self._ceilings.limit(share, self._usage) for share in shares)
+        wanted = sum(ceilings.limit(share, self._usage) for share in shares)
         left_some_behind = len(shares) < len(self._shares) or wanted > limit
-        return Draws(shares, self._ceilings, self._usage, limit, left_some_behind)
+        return Draws(shares, ceilings, self._usage, limit, min(limit, wanted), left_some_behind)
+
+    def _ceilings_now(self) -> Ceilings:
+        """Those of the worker; above them, while calls are short, by what may be held ahead.
+
+        Once all slots are taken, more is asked for only when half of that is gone, lest claims be many and small. Where
+        some names have quotas of their own nothing is held ahead: it would be drawn in their place.
+        """
+        ceilings = self._ceilings
+        ahead = self._pace.ahead() if self._may_go_ahead else 0
+        if self._usage.calls > ceilings.concurrency + ahead // 2:
+            return ceilings
+        return replace(ceilings, concurrency=ceilings.concurrency + ahead) if ahead else ceilings
 
     def _read_registry(self) -> None:
         self._version = self._registry.version
@@ -103,9 +121,10 @@ class Demand:
         together = tuple(h.name for h in handlers if not h.has_quota)
         if together:
             self._shares.append(Share(together))
+        self._may_go_ahead = len(self._shares) == 1 and bool(together)
 
 
 def table_capacity(registry: Registry, options: EngineOptions) -> int:
-    """Leases held at once: those of running calls, and as many again on their way in and out."""
+    """Leases held at once: of running calls and of what is held ahead, and as many again on their way in and out."""
     largest = max((handler.batch or 1 for handler in registry.handlers.values()), default=1)
-    return 16 + 2 * options.concurrency * largest
+    return 16 + 2 * (options.concurrency * largest + MOST_AHEAD)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from cairnq.pure.clock import Clock, boottime
 from cairnq.pure.models import Held, Task
+from cairnq.pure.pace import Pace
 from cairnq.pure.quota import PayloadBudget, Usage
 from cairnq.run import demand
 from cairnq.run.attempt import Attempt
@@ -82,8 +83,11 @@ class Engine:
             submit=submit or store.submit,
             wait=Waiter(store, self._done).wait,
         )
-        self._executor = Executor(registry, self._holdings, usage, desk, emit=emit, on_room=self._room_changed)
-        self._demand = demand.Demand(registry, options, usage, self._holdings)
+        pace = Pace()
+        self._executor = Executor(
+            registry, self._holdings, usage, desk, pace=pace, emit=emit, on_room=self._room_changed
+        )
+        self._demand = demand.Demand(registry, options, usage, self._holdings, pace)
         self._claimer = Claimer(
             desk,
             queues,
@@ -91,6 +95,7 @@ class Engine:
             holdings=self._holdings,
             executor=self._executor,
             settler=self._settler,
+            pace=pace,
             on_idle=self._changed.set,
         )
         self._watch = TrustWatch(self._holdings, options.lease_s, clock, self._lose)
@@ -103,7 +108,7 @@ class Engine:
         return self._outage
 
     table_capacity = staticmethod(demand.table_capacity)
-    """Leases that this worker may hold at once: running ones, and as many again on their way in and out."""
+    """Leases that this worker may hold at once: running ones, some ahead, and as many again on their way in and out."""
 
     def set_resource(self, name: str, amount: int) -> None:
         """So many calls may share it from now on; those under way go on. 0: none of its names is claimed."""

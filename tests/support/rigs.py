@@ -16,21 +16,31 @@ from tests.support.gates import Recorder
 
 
 class AheadClock:
-    """The host's clock, moved ahead by the test."""
+    """The host's clock, moved ahead by the test. `slowness`: seconds of the host that are one of this clock's."""
 
-    def __init__(self) -> None:
+    def __init__(self, slowness: float = 1.0) -> None:
         self.ahead = 0.0
+        self._slowness = slowness
 
     def __call__(self) -> float:
-        return boottime() + self.ahead
+        return boottime() / self._slowness + self.ahead
 
 
 class Rig:
     """Its leases are kept by nobody but the test."""
 
-    def __init__(self, store: Any, registry: Registry, events: Recorder, **options: Any) -> None:
-        self.clock = AheadClock()
-        self.table = LeaseTable.private(32)
+    def __init__(
+        self,
+        store: Any,
+        registry: Registry,
+        events: Recorder,
+        *,
+        slowness: float = 1.0,
+        slots: int = 32,
+        **options: Any,
+    ) -> None:
+        self.clock = AheadClock(slowness)
+        self.table = LeaseTable.private(slots)
         self.worker_id = new_worker_id()
         self._beater = Beater(store, self.clock)
         self.engine = Engine(
