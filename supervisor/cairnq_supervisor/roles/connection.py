@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from cairnq.pure.clock import Clock, boottime
-from cairnq.pure.errors import DatabaseUnavailable
+from cairnq.pure.errors import DatabaseUnavailable, StoreClosed
 from cairnq.run.beats import within
 from cairnq.run.outage import Outage
 from cairnq.store.base import TaskStore
@@ -32,9 +32,13 @@ class Connection:
 
         Raises only what is a bug of ours.
         """
-        asked_at = self._clock()
+        asked_at, store = self._clock(), self._store
         try:
-            answer = await within(work(self._store), patience, operation)
+            answer = await within(work(store), patience, operation)
+        except StoreClosed:
+            if store is self._store:
+                raise
+            return None  # somebody else who asked had no answer, and had it replaced under us
         except Exception as error:
             if not self._outage.is_of_database(error):
                 raise
