@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import binaries, hangs
 from tests.support.clock import ClockOfDatabase
@@ -38,6 +39,10 @@ ON_SQLITE_TOO = ("interop", "store", "sync", "worker")
 
 DIRECT, POOLED = "direct", "pooled"
 SQLITE = "sqlite"
+
+# A busy machine is slow, and the first run of all builds hypothesis' tables of letters.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 LIMIT = pytest.StashKey[Any]()
 """The time limit of a test, as pytest-timeout settled it."""
