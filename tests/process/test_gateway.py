@@ -211,6 +211,36 @@ async def test_an_address_that_is_taken_is_78(runs):
         assert await run.exit_code() == 78
 
 
+async def test_a_reload_moves_the_gateway_or_says_why_it_stays(runs):
+    run, gateway = await start(runs)
+    await run.ready()
+
+    def ask_for(line):
+        run.config.write_text(FLEET.replace('http = "127.0.0.1:0"', line))
+        run.send(signal.SIGHUP)
+
+    ask_for(f'http = "[::ffff:127.0.0.1]:{gateway.port}"')
+    failed = await run.event("reload.failed")
+    assert "http cannot listen on" in failed["reason"]
+    assert await gateway.get("/livez") == (200, "ok\n"), "the old one stays"
+
+    ask_for('http = "localhost:0"')
+    moved = Gateway((await run.event("gateway.listening"))["port"])
+    assert await moved.get("/livez") == (200, "ok\n")
+    await run.event("gateway.exited")
+    await run.event("reload.finished")
+    with pytest.raises(ConnectionError):
+        await gateway.get("/livez")
+
+    ask_for("")
+    await run.event("gateway.exited")
+    await run.event("reload.finished")
+    with pytest.raises(ConnectionError):
+        await moved.get("/livez")
+    assert not listening_sockets() & open_files(run.pid)
+    assert await run.stop() == 0
+
+
 async def test_no_other_child_holds_the_gateways_socket(runs):
     run, _ = await start(runs)
     await run.ready()

@@ -50,6 +50,11 @@ class GatewaySeat(Seat):
         if isinstance(message, Ask):
             self.say(Told(message.number, self._document()))
 
+    def close(self) -> None:
+        """Once no child is left: nobody is to be served here any more."""
+        self.house.descriptors.discard(self._listener.fileno())
+        self._listener.close()
+
     def settle(self, ending: Ending | None) -> None:  # noqa: ARG002 - however it ended
         """It held nothing but, where the fork was refused, what it was to be lent."""
         self._take_back()

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from cairnq_supervisor.loop.child import Child, Errand
 from cairnq_supervisor.loop.house import House
+from cairnq_supervisor.pure.keys import Address
 from cairnq_supervisor.pure.messages import Message, Scouted
 from cairnq_supervisor.pure.requests import BadRequest
 from cairnq_supervisor.pure.settings import ConfigurationError, Settings
 from cairnq_supervisor.system.channel import Channel
+from cairnq_supervisor.system.http import listen
 from cairnq_supervisor.system.processes import Ending
 from cairnq_supervisor.system.spawn import SpawnError
 
-FIXED = ("database", "listen_database", "schema", "http")
+FIXED = ("database", "listen_database", "schema")
 """Settings that were decided at the start. Another database is another supervisor."""
 
 
@@ -29,11 +32,18 @@ class Renewal:
     """What a preloaded application left in this process: later workers import it anew."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The gateway is to be elsewhere. `listener`: where; None: nowhere."""
+
+    listener: socket.socket | None
+
+
 class Owner(Protocol):
     """Whose reload it is."""
 
     def reload_began(self) -> None: ...
-    def reload_accepted(self, settings: Settings, resource_queues: Sequence[str]) -> None: ...
+    def reload_accepted(self, settings: Settings, resource_queues: Sequence[str], moved: Moved | None) -> None: ...
     def reload_failed(self, reason: str) -> None: ...
 
 
@@ -85,9 +95,9 @@ class Reloads:
         elif self._report.reason is not None:
             self._owner.reload_failed(self._report.reason)
         else:
-            self._accept(self._report.resource_queues)
+            self._accept(self._report)
 
-    def _accept(self, resource_queues: Sequence[str]) -> None:
+    def _accept(self, report: Scouted) -> None:
         try:
             settings = self._renewal.reread()
         except ConfigurationError as error:
@@ -96,8 +106,24 @@ class Reloads:
         changed = [key for key in FIXED if getattr(settings, key) != getattr(self._settings, key)]
         if changed:
             self._owner.reload_failed(f"{', '.join(changed)} changed, which takes a restart")
-        else:
-            self._owner.reload_accepted(settings, resource_queues)
+            return
+        try:
+            moved = self._moved(settings.http, report.http_host)
+        except OSError as error:
+            self._owner.reload_failed(f"http cannot listen on {settings.http}: {error}")
+            return
+        self._owner.reload_accepted(settings, report.resource_queues, moved)
+
+    def _moved(self, where: Address | None, host: str | None) -> Moved | None:
+        """`host`: its numeric form, for a name takes a moment that this loop has not. Raises `OSError`."""
+        assert self._settings is not None
+        if where == self._settings.http:
+            return None
+        if where is None:
+            return Moved(None)
+        if host is None:
+            raise OSError(f"{where.host} has no address")
+        return Moved(listen(Address(host, where.port)))
 
     def _recall(self, scout: Child) -> None:
         if self._scout is scout:

@@ -16,14 +16,14 @@ from cairnq_supervisor.loop.control import Control
 from cairnq_supervisor.loop.desk import Desk
 from cairnq_supervisor.loop.farewell import Farewell
 from cairnq_supervisor.loop.fleet import Fleet
-from cairnq_supervisor.loop.gateway_seat import GatewaySeat
+from cairnq_supervisor.loop.front import Front
 from cairnq_supervisor.loop.hearing import Hearing
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.liaison import Liaison
 from cairnq_supervisor.loop.outages import Outages
 from cairnq_supervisor.loop.outside import Outside
 from cairnq_supervisor.loop.reactor import Reactor
-from cairnq_supervisor.loop.reloading import Reloads, Renewal
+from cairnq_supervisor.loop.reloading import Moved, Reloads, Renewal
 from cairnq_supervisor.loop.report import report
 from cairnq_supervisor.loop.resources import forget_units
 from cairnq_supervisor.loop.sinks import flush_when_writable
@@ -83,9 +83,7 @@ class Supervisor:
         self._fleet = Fleet(self._house, self._review_soon)
         self._farewell = Farewell(self._house, self._fleet)
         self._liaison = Liaison(outside.manager, self._house, self._fleet)
-        self._gateway: GatewaySeat | None = None
-        if outside.http is not None:
-            self._gateway = GatewaySeat(self._house, outside.http, self._document, self._review_soon)
+        self._front = Front(self._house, outside.http, self._document, self._review_soon)
         self._state = FleetState.STARTING
         self._code = Exit.OK
         self._cause = ""
@@ -101,8 +99,7 @@ class Supervisor:
         adopt_orphans()
         control = self._open_control()
         self._fleet.start()
-        if self._gateway is not None:
-            self._gateway.start()
+        self._front.start()
         self._liaison.start()
         self._reactor.run()
         if control is not None:
@@ -155,7 +152,7 @@ class Supervisor:
         self._journal.emit("reload.failed", reason=reason)
         self._liaison.ready()
 
-    def reload_accepted(self, settings: Settings, resource_queues: Sequence[str]) -> None:
+    def reload_accepted(self, settings: Settings, resource_queues: Sequence[str], moved: Moved | None) -> None:
         """Workers of the new generation import the application themselves, so that new code really runs."""
         if self._state not in _WORKING:
             return
@@ -167,6 +164,8 @@ class Supervisor:
             resource_queues=frozenset(resource_queues),
             stale_modules=self._renewal.application_modules,
         )
+        if moved is not None:
+            self._front.move(self._house, moved.listener)
         self._renewing = True
         self._fleet.renew(self._house)
         self._review_soon()
@@ -247,8 +246,7 @@ class Supervisor:
                 self._give_up()
             case FleetAction.DISMISS_KEEPER:
                 fleet.keeper.drain(now + _FAREWELL)
-                if self._gateway is not None:
-                    self._gateway.drain(now + _FAREWELL)
+                self._front.drain(now + _FAREWELL)
             case FleetAction.STOP:
                 self._reactor.stop()
 
@@ -268,6 +266,7 @@ class Supervisor:
         self._review_due = False
         fleet = self._fleet
         fleet.roster.tidy()
+        self._front.tidy()
         self._show_title()
         if self._renewing and not fleet.roster.replacing:
             self._renewed()
@@ -278,7 +277,7 @@ class Supervisor:
                 self._advance(FleetEvent.ALL_READY)
             case FleetState.DRAINING if self._all_settled():
                 self._advance(FleetEvent.WORKERS_GONE)
-            case FleetState.CLOSING if not fleet.keeper.live and not (self._gateway and self._gateway.live):
+            case FleetState.CLOSING if not fleet.keeper.live and not self._front.live:
                 self._advance(FleetEvent.KEEPER_GONE)
 
     def _show_title(self) -> None:

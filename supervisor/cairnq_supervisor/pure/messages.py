@@ -108,10 +108,14 @@ class BootFailed(Message):
 
 @dataclass(frozen=True, slots=True)
 class Scouted(Message):
-    """The new configuration and application are good (`reason` None), or why not."""
+    """The new configuration and application are good (`reason` None), or why not.
+
+    `http_host`: the number of the host that `http` names; None where there is none.
+    """
 
     reason: str | None
     resource_queues: tuple[str, ...]
+    http_host: str | None
 
 
 # From the supervisor to the keeper.

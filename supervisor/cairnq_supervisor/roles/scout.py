@@ -18,21 +18,26 @@ from cairnq_supervisor.roles.application import (
 )
 from cairnq_supervisor.roles.preflight import preflight
 from cairnq_supervisor.system.channel import Channel
+from cairnq_supervisor.system.http import numeric_host
 
 
 def run_scout(reread: Callable[[], Settings], stale_modules: Iterable[str], channel: Channel) -> int:
     """Looks, reports, and exits. `reread` reads the configuration again and raises `ConfigurationError`."""
     try:
-        report = Scouted(reason=None, resource_queues=_look(reread, stale_modules))
+        report = _look(reread, stale_modules)
     except (ConfigurationError, ApplicationError, CairnQError) as error:
-        report = Scouted(reason=str(error), resource_queues=())
+        report = _refused(str(error))
     except Exception as error:  # noqa: BLE001 - the border of the child: the application's import may raise anything
-        report = Scouted(reason="".join(traceback.format_exception(error)), resource_queues=())
+        report = _refused("".join(traceback.format_exception(error)))
     channel.send(report)
     return Exit.OK
 
 
-def _look(reread: Callable[[], Settings], stale_modules: Iterable[str]) -> tuple[str, ...]:
+def _refused(reason: str) -> Scouted:
+    return Scouted(reason=reason, resource_queues=(), http_host=None)
+
+
+def _look(reread: Callable[[], Settings], stale_modules: Iterable[str]) -> Scouted:
     settings = reread()
     forget_modules(stale_modules)
     registry = load_registry(settings.app)
@@ -40,4 +45,5 @@ def _look(reread: Callable[[], Settings], stale_modules: Iterable[str]) -> tuple
     if faults:
         raise ConfigurationError(faults)
     preflight(settings, lambda *_, **__: None)
-    return queues_with_resources(registry, settings.queues)
+    host = None if settings.http is None else numeric_host(settings.http)
+    return Scouted(reason=None, resource_queues=queues_with_resources(registry, settings.queues), http_host=host)

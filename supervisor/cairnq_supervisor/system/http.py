@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 from cairnq_supervisor.pure.keys import Address
 
@@ -59,9 +60,7 @@ class Request:
 
 def listen(address: Address) -> socket.socket:
     """A listening socket. Raises `OSError` when the address is taken, not this host's, or not resolvable."""
-    family, _, _, _, where = socket.getaddrinfo(
-        address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
+    family, _, _, _, where = _resolved(address)
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -71,6 +70,18 @@ def listen(address: Address) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+def numeric_host(address: Address) -> str | None:
+    """The host's number, so that nobody who must not wait has to ask for it; None where it has none now."""
+    try:
+        return str(_resolved(address)[4][0])
+    except OSError:
+        return None
+
+
+def _resolved(address: Address) -> tuple[Any, ...]:
+    return socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
 
 
 class HttpServer:
