@@ -6,18 +6,16 @@ connection of its own, and emits nothing: the caller decides when to beat and re
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from cairnq.pure.clock import Clock, boottime
-from cairnq.pure.errors import DatabaseUnavailable
 from cairnq.pure.models import Beat, Held, Standing
 from cairnq.run.leases import Entry, LeaseState, LeaseTable
+from cairnq.run.replies import within
 from cairnq.store.base import TaskStore
 
-T = TypeVar("T")
 Tables = Sequence[tuple[str, LeaseTable]]
 """Pairs of a worker id and the table of what it holds."""
 
@@ -76,29 +74,6 @@ class Beater:
         question = self._store.standing_many(worker_id, [lease.held() for lease in absent])
         for lease, standing in zip(absent, await within(question, timeout_s, "a beat's read-back"), strict=True):
             tally.judge(lease, standing)
-
-
-async def within(work: Awaitable[T], timeout_s: float, what: str) -> T:
-    """The result of `work`, or `DatabaseUnavailable` on time.
-
-    Not `asyncio.wait_for`: that waits for the cancellation to end, which on a dead network takes psycopg ten seconds.
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        done, _ = await asyncio.wait({task}, timeout=timeout_s)
-    except asyncio.CancelledError:
-        _abandon(task)
-        raise
-    if done:
-        return task.result()
-    _abandon(task)
-    raise DatabaseUnavailable(f"{what} had no reply within {timeout_s:.3g} s")
-
-
-def _abandon(task: asyncio.Future[T]) -> None:
-    """Its end comes too late to matter; reading the exception keeps asyncio from complaining about it."""
-    task.cancel()
-    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from cairnq.pure.envelope import envelope
-from cairnq.pure.errors import DatabaseUnavailable
 from cairnq.pure.looks import Looks
 from cairnq.pure.models import Beat, ClaimedTask, Standing, Task
 from cairnq.pure.pace import Pace
 from cairnq.run import outcomes
 from cairnq.run.attempt import Attempt
-from cairnq.run.beats import within
 from cairnq.run.context import Desk
 from cairnq.run.demand import Demand, Draws
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings
 from cairnq.run.leases import MAX_ID_BYTES, LeaseTable, margin
 from cairnq.run.outage import retry_delay_s
+from cairnq.run.replies import wait_for_reply, within
 from cairnq.run.settler import Settler
 
 LEAST_PATIENCE_S = 5.0
@@ -164,13 +163,10 @@ class Claimer:
             work = self._store.claim_drawn(self._queues, self._worker_id, lease_ms, draws.names, draws.plan)
         task = asyncio.ensure_future(work)
         try:
-            done, _ = await asyncio.wait({task}, timeout=patience_s)
-        except asyncio.CancelledError:
+            await wait_for_reply(task, patience_s, "a claim")
+        except BaseException:
             self._leave_behind(task)
             raise
-        if not done:
-            self._leave_behind(task)
-            raise DatabaseUnavailable(f"a claim had no reply within {patience_s:.3g} s")
         return task.result() or []
 
     def _leave_behind(self, task: asyncio.Future[list[ClaimedTask] | None]) -> None:

@@ -14,9 +14,9 @@ from cairnq.pure.errors import LostLease
 from cairnq.pure.keywords import SubmitKeywords
 from cairnq.pure.models import Settlement, Standing, Task, TaskDef
 from cairnq.run.attempt import Attempt
-from cairnq.run.beats import within
 from cairnq.run.options import EngineOptions
 from cairnq.run.outage import Outage
+from cairnq.run.replies import within
 from cairnq.store.base import PgSession, TaskStore
 
 P = TypeVar("P")

@@ -12,11 +12,12 @@ from typing import TypeVar
 
 from cairnq.pure.clock import Clock
 from cairnq.pure.errors import DatabaseUnavailable
-from cairnq.run.beats import Beater, LeaseKey, within
+from cairnq.run.beats import Beater, LeaseKey
 from cairnq.run.blame import LoopWitness
 from cairnq.run.emit import Emit
 from cairnq.run.leases import LeaseTable
 from cairnq.run.outage import Outage, retry_delay_s
+from cairnq.run.replies import within
 from cairnq.store.base import TaskStore
 
 T = TypeVar("T")

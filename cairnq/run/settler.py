@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from cairnq.pure.clock import Clock
 from cairnq.pure.models import Outcome, Settlement, Standing, TaskStatus
 from cairnq.run.attempt import Attempt
-from cairnq.run.beats import within
 from cairnq.run.outage import Outage, retry_delay_s
+from cairnq.run.replies import within
 from cairnq.store.base import TaskStore
 
 MAX_ROWS = 1_000

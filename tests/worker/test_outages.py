@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -61,6 +62,22 @@ async def test_ended_sessions_cost_nothing(
     assert [(task.result, task.attempt) for task in ended] == [(number, 1) for number in range(8)]
     assert len(events.all("database.failed")) <= 1
     assert len(events.all("database.failed")) == len(events.all("database.recovered"))
+
+
+async def test_a_loop_that_was_blocked_is_not_taken_for_a_database_that_is_away(
+    client: CairnQ, make_worker: MakeWorker, events: Recorder
+) -> None:
+    """The claim after the first one is under way while the handler blocks the loop past the end of all patience."""
+    worker = make_worker(concurrency=2, lease_ms=1200)
+
+    @worker.task
+    async def blocking(ctx: TaskContext) -> None:
+        time.sleep(1.1)  # noqa: ASYNC251  # sleep: it blocks the loop, as an async handler must not
+
+    task = await client.submit("blocking")
+    async with worker.background():
+        assert (await client.wait(task.id)).succeeded
+    assert events.all("database.failed") == []
 
 
 @pytest.mark.fault(row=19)

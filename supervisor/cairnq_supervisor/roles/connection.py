@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from cairnq.pure.clock import Clock, boottime
 from cairnq.pure.errors import DatabaseUnavailable, StoreClosed
-from cairnq.run.beats import within
 from cairnq.run.outage import Outage
+from cairnq.run.replies import within
 from cairnq.store.base import TaskStore
 
 T = TypeVar("T")
