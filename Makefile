@@ -40,7 +40,7 @@ format: $(VENV)/.installed-dev ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.installed-test ## measure against a private PostgreSQL and print the table
+bench: $(VENV)/.installed-test ## measure beside peers, within an hour; QUICK=1: in three minutes; ARGS=--help: a part of it
 	$(BIN)/python -m bench $(ARGS)
 
 stress: $(VENV)/.installed-test ## run the tests that match T=name N=50 times, and stop at the first failure

@@ -1,58 +1,113 @@
-"""How fast one worker process drains no-op tasks, beside the other SDK from PyPI on its own schema."""
+"""One drain of a filled queue by the workers of one system: how fast, and what it cost the workers and the server."""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import IO
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-import psycopg
+import psutil
 
-from bench import databases
-from bench.figures import Figure
-from bench.processes import our_worker, peers_worker
-from tests.support import peers
-from tests.support.cluster import Cluster
+from bench import notes
+from bench.counters import Observer
+from bench.process import Process
+from bench.session import Session, folder
+from bench.systems.base import Setting, System, Work
 
-CONCURRENCY = (10, 64)
-LOOK_S = 0.1
-
-_RATE = """
-select count(*) filter (where t.status = 'succeeded'),
-    percentile_disc(0.05) within group (order by t.completed_at_ms),
-    percentile_disc(0.95) within group (order by t.completed_at_ms)
-from cairnq_tasks t
-"""
+LOOK_S = 0.05
+MOMENTS = 400
+"""About so many a drain."""
+DRAIN_S = 40.0
 
 
-def measure(server: Cluster, *, quick: bool) -> Iterator[Figure]:
-    for concurrency in CONCURRENCY:
-        mine = databases.ours(server)
-        databases.fill(mine, 10_000 if quick else 40_000)
-        ours = _rate(mine, our_worker(mine, concurrency))
-        dsn, version = databases.peers_own(server, peers.NEWEST)
-        databases.fill(dsn, 3_000 if quick else 10_000)
-        theirs = _rate(dsn, peers_worker(peers.install(peers.NEWEST), dsn, concurrency))
-        name = f"drain of no-op tasks beside cairnq {version}, one process, concurrency {concurrency}"
-        detail = f"{ours:,.0f} tasks a second beside {theirs:,.0f}"
-        yield Figure(name, ours / theirs, "x", detail, better="higher")
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One drain: of `count` tasks of `size` bytes, or of as many as `seconds` after the first call let it do."""
+
+    count: int
+    handler: str = "noop"
+    processes: int = 1
+    size: int = 100
+    seconds: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _rate(dsn: str, worker: AbstractContextManager[IO[str]]) -> float:
-    """Tasks a second between the first and the last twentieth: start-up and the end of work left out."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        with worker:
-            while _left(connection):
-                time.sleep(LOOK_S)
-        found = connection.execute(_RATE).fetchone()
-    assert found is not None
-    done, first, last = found
-    return float(0.9 * done / (last - first) * 1000)
+@dataclass(frozen=True, slots=True)
+class Drained:
+    rate: float
+    """Tasks a second."""
+    worker_us: float
+    """Processor time a task, of the workers and who looks after them."""
+    server_us: float
+    statements: float
+    wal: float
+
+    def __str__(self) -> str:
+        return f"{self.rate:,.0f} tasks/s, {self.costs}"
+
+    @property
+    def costs(self) -> str:
+        cpu = f"worker {self.worker_us:.0f} us, server {self.server_us:.0f} us, " if self.worker_us else ""
+        return f"{cpu}{self.statements:.3g} statements, {self.wal:,.0f} B of WAL a task"
 
 
-def _left(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
-    """One look at an index: it takes nothing from the worker."""
-    query = "select exists (select from cairnq_tasks where status = 'queued' or status = 'running')"
-    found = connection.execute(query).fetchone()
-    return bool(found and found[0])
+def drain(session: Session, system: System, setting: Setting, asked: Asked) -> Drained:
+    with session.database(system) as dsn:
+        system.fill(dsn, asked.count, asked.size)
+        session.tidy(dsn)
+        return drain_in(session, dsn, system, setting, asked)
+
+
+def drain_in(session: Session, dsn: str, system: System, setting: Setting, asked: Asked) -> Drained:
+    """In a database that holds the tasks already."""
+    every = max(1, min(asked.count, 40_000 if asked.seconds else asked.count) // MOMENTS)
+    with folder() as noted, Observer(session.server, dsn) as observer:
+        work = Work(noted, asked.handler, every, asked.processes, asked.options)
+        before = observer.spent()
+        workers = system.workers(dsn, setting, work)
+        try:
+            done = _until_done(system, workers, observer, work, asked)
+            after, cpu = observer.spent().since(before), _cpu(workers)  # while they, and who serves them, live
+        finally:
+            for process in workers:
+                process.end()
+        rate = notes.rate(notes.numbers(noted), every)
+    return Drained(rate, cpu / done * 1e6, after.cpu / done * 1e6, after.statements / done, after.wal / done)
+
+
+def middle(found: Sequence[Drained]) -> Drained:
+    """The one with the median rate."""
+    return sorted(found, key=lambda one: one.rate)[len(found) // 2]
+
+
+def _until_done(system: System, workers: Sequence[Process], observer: Observer, work: Work, asked: Asked) -> int:
+    """Waits by the workers' notes, which costs the server nothing; the database has the last word."""
+    deadline = time.monotonic() + DRAIN_S
+    almost = asked.count - work.every * asked.processes
+    until = None
+    while (calls := notes.count(work.notes) * work.every) < almost or observer.ask(system.left):
+        for process in workers:
+            process.check()
+        if asked.seconds and calls and until is None:
+            until = time.monotonic() + asked.seconds
+        if until is not None and time.monotonic() > until:
+            return max(1, calls)
+        if time.monotonic() > deadline:
+            if calls < MOMENTS // 2 * work.every:
+                wrote = "".join(process.wrote() for process in workers)
+                raise TimeoutError(f"about {calls:,} of {asked.count:,} tasks were done in {DRAIN_S:.0f} s{wrote}")
+            return calls  # slower than it was thought to be; its rate is known all the same
+        time.sleep(LOOK_S)
+    return asked.count
+
+
+def _cpu(workers: Sequence[Process]) -> float:
+    total = 0.0
+    for worker in workers:
+        for process in worker.family():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                total += times.user + times.system
+    return total

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bench import databases
 from bench.figures import Figure
 from bench.server import connect_as_ours
+from bench.session import Session
 from cairnq.db.statements import Statements
 from tests.support import peers
 from tests.support.cluster import Cluster
@@ -46,9 +47,9 @@ def without_full_page_images(server: Cluster) -> Iterator[None]:
             admin.execute("select pg_reload_conf()")
 
 
-def measure(server: Cluster, *, quick: bool) -> Iterator[Figure]:
-    with without_full_page_images(server):
-        yield from _compare(server, [peers.PINNED] if quick else [peers.PINNED, peers.NEWEST])
+def measure(session: Session) -> Iterator[Figure]:
+    with without_full_page_images(session.server):
+        yield from _compare(session.server, [peers.PINNED] if session.quick else [peers.PINNED, peers.NEWEST])
 
 
 def _compare(server: Cluster, releases: Sequence[str]) -> Iterator[Figure]:

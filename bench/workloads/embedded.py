@@ -13,18 +13,21 @@ from pathlib import Path
 from typing import IO
 
 from bench.figures import Figure
-from bench.processes import our_worker, peers_worker
+from bench.session import Session
+from bench.sqlite_workers import our_worker, peers_worker
 from cairnq import SqliteStore
 from cairnq.pure.ids import new_task_id
 from tests.support import peers
-from tests.support.cluster import Cluster
 from tests.support.peers import Peer
 
 TASKS = 20_000
 WORKERS = 2
 LOOK_S = 0.1
 BATCH = 100
-SETTINGS = {"a call a task": [(16, None), (100, None), (500, None)], "100 tasks a call": [(4, BATCH), (100, BATCH)]}
+SETTINGS: dict[str, list[tuple[int, int | None]]] = {
+    "a call a task": [(16, None), (100, None), (500, None)],
+    "100 tasks a call": [(4, BATCH), (100, BATCH)],
+}
 """Concurrency, and tasks a call: each SDK is measured with all of them and compared by its best."""
 
 _LEFT = "select exists (select 1 from cairnq_tasks where status in ('queued', 'running'))"
@@ -36,16 +39,17 @@ order by completed_at_ms limit 1 offset (select count(*) * ? / 100 from cairnq_t
 Start = Callable[..., AbstractContextManager[IO[str]]]
 
 
-def measure(_server: Cluster, *, quick: bool) -> Iterator[Figure]:
+def measure(session: Session) -> Iterator[Figure]:
     """Both on the disk of the temporary folder: a commit waits for it."""
-    tasks = TASKS // 4 if quick else TASKS
+    tasks = TASKS // 10 if session.quick else TASKS
     peer = peers.install(peers.PINNED)
     start_theirs = partial(peers_worker, peer)
     best = {"ours": 0.0, "theirs": 0.0}
     with tempfile.TemporaryDirectory(prefix="cairnq-bench-") as folder:
         for way, settings in SETTINGS.items():
-            ours = _best(Path(folder), _make_ours, our_worker, settings, tasks)
-            theirs = _best(Path(folder), partial(_make_theirs, peer), start_theirs, settings, tasks)
+            some = settings[-1:] if session.quick else settings
+            ours = _best(Path(folder), _make_ours, our_worker, some, tasks)
+            theirs = _best(Path(folder), partial(_make_theirs, peer), start_theirs, some, tasks)
             best = {"ours": max(best["ours"], ours), "theirs": max(best["theirs"], theirs)}
             yield _figure(f"{tasks:,} no-op tasks from a file, {way},", peer, ours, theirs)
     yield _figure(f"{tasks:,} no-op tasks from a file", peer, best["ours"], best["theirs"], target=3)

@@ -16,11 +16,12 @@ import psycopg
 
 from bench import databases
 from bench.figures import Figure
+from bench.floors import submit_script
 from bench.listener import listening
 from bench.server import pgbench
-from bench.triggers import NONE, OTHER, OURS
+from bench.session import Session
+from bench.workloads.triggers import NONE, OTHER, OURS
 from cairnq import CairnQ
-from cairnq.db.statements import Statements
 from tests.support.cluster import Cluster
 
 CLIENTS = (1, 16)
@@ -34,9 +35,10 @@ MUST = 0.8
 Rate = Callable[[], float]
 
 
-def measure(server: Cluster, *, quick: bool) -> Iterator[Figure]:
+def measure(session: Session) -> Iterator[Figure]:
+    server, quick = session.server, session.quick
     dsns = {variant: _database(server, variant) for variant in (NONE, OURS, *(() if quick else OTHER))}
-    rounds = 20 if quick else 50
+    rounds = 5 if quick else 25
     for clients in CLIENTS:
         raw = {variant: _pgbench(server, dsn, clients) for variant, dsn in dsns.items()}
         yield from _figures(f"the statement by pgbench, {clients} clients", dsns, raw, rounds)
@@ -91,25 +93,7 @@ def _listeners(dsns: Sequence[str]) -> Iterator[None]:
 
 
 def _pgbench(server: Cluster, dsn: str, clients: int) -> Rate:
-    text = Statements("postgres", "public").get("submit_one").text
-    values = {
-        "id": "'task_' || lpad(:r::bigint::text, 26, '0')",
-        "name": "'noop'",
-        "queue": "'default'",
-        "payload": f"""'{{"text": "{databases.PAYLOAD_TEXT}"}}'""",
-        "metadata": "'{}'",
-        "max_attempts": "3",
-        "priority": "0",
-        "parent_id": "null",
-        "root_id": "null",
-        "correlation_id": "null",
-        "delay_ms": "0",
-    }
-    names = Statements("postgres", "public").get("submit_one").parameters
-    for number, name in reversed(list(enumerate(names, start=1))):
-        text = text.replace(f"${number}", f"({values[str(name)]})")
-    script = "\\set r random(1, 9000000000000000000)\n" + " ".join(text.split()) + ";\n"
-    return lambda: pgbench(server, dsn, script, clients=clients, transactions=SLICE[clients])
+    return lambda: pgbench(server, dsn, submit_script(), clients=clients, transactions=SLICE[clients])
 
 
 def _client(dsn: str, clients: int) -> Rate:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import psycopg
 
 from bench import databases
-from bench.cost import without_full_page_images
 from bench.figures import Figure
 from bench.server import Connection, connect_as_ours
+from bench.session import Session
+from bench.workloads.cost import without_full_page_images
 from cairnq.db.statements import Statements
 from tests.support import peers
-from tests.support.cluster import Cluster
 
 LEASES = 5_000
 WORKER = "worker_01K0000000000000000000000A"
@@ -36,14 +36,15 @@ class Written:
     hot: float  # share of the row versions
 
 
-def measure(server: Cluster, *, quick: bool) -> Iterator[Figure]:
+def measure(session: Session) -> Iterator[Figure]:
+    server = session.server
     with without_full_page_images(server):
         mine = _first_beat(databases.ours(server))
         dsn, version = databases.peers_own(server, peers.NEWEST)
         theirs = _first_beat(dsn)
         detail = f"{mine.wal:.0f} B a lease ({mine.hot:.0%} HOT) beside {theirs.wal:.0f} B ({theirs.hot:.0%})"
         yield Figure(f"WAL of a beat beside the schema of cairnq {version}", mine.wal / theirs.wal, "x", detail)
-        for fillfactor in () if quick else FILLFACTORS:
+        for fillfactor in () if session.quick else FILLFACTORS:
             written = _first_beat(databases.ours(server), fillfactor)
             name = f"HOT share of a first beat at fillfactor {fillfactor}"
             yield Figure(name, written.hot * 100, "%", f"{written.wal:.0f} B of WAL a lease", better="higher")

@@ -1,4 +1,4 @@
-"""A worker of the other SDK: `its-python -I peer_process.py DSN CONCURRENCY [BATCH]`, until its stdin closes."""
+"""A worker of the other SDK: `its-python -I sqlite_peer.py DSN CONCURRENCY [BATCH]`, until its stdin closes."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from bench import databases
 from bench.figures import Figure
 from bench.server import connect_as_ours
+from bench.session import Session
 from tests.sql.plans import Prepared
-from tests.support.cluster import Cluster
 
 SHALLOW, DEEP = 1_000, 500_000
 LIMIT = 10
@@ -16,11 +16,11 @@ CLAIMS = 20
 STATEMENTS = (("claim", "any name"), ("claim_named", "one name"))
 
 
-def measure(server: Cluster, *, quick: bool) -> Iterator[Figure]:
-    shallow, deep = databases.ours(server), databases.ours(server)
+def measure(session: Session) -> Iterator[Figure]:
+    shallow, deep = databases.ours(session.server), databases.ours(session.server)
     databases.fill(shallow, SHALLOW)
     databases.fill(deep, DEEP)
-    for statement, what in STATEMENTS[: 1 if quick else None]:
+    for statement, what in STATEMENTS[: 1 if session.quick else None]:
         few, many = _buffers(shallow, statement), _buffers(deep, statement)
         detail = f"{many:.0f} buffers for {LIMIT} tasks of {DEEP:,}, {few:.0f} of {SHALLOW:,}, {CLAIMS} claims each"
         yield Figure(f"a claim ({what}) at {DEEP:,} queued beside {SHALLOW:,}", many / few, "x", detail, target=1.5)

@@ -1,4 +1,4 @@
-"""Workers in processes of their own."""
+"""Workers of an SQLite file, in processes of their own: ours, and the other SDK's."""
 
 from __future__ import annotations
 
@@ -11,26 +11,21 @@ from typing import IO
 
 from tests.support.peers import Peer
 
-PEER_PROGRAM = Path(__file__).with_name("peer_process.py")
+PEER_PROGRAM = Path(__file__).parent / "programs" / "sqlite_peer.py"
 
 
 @contextmanager
 def our_worker(dsn: str, concurrency: int = 1, batch: int | None = None) -> Iterator[IO[str]]:
-    """What the worker prints, after it said that it is ready. `dsn` may be the path of a file."""
-    with _running([sys.executable, "-m", "bench.worker_process", dsn, str(concurrency), str(batch or "")]) as output:
+    """What the worker prints, after it said that it is ready. `dsn` is the path of the file."""
+    with _running(
+        [sys.executable, "-m", "bench.programs.sqlite_ours", dsn, str(concurrency), str(batch or "")]
+    ) as output:
         yield output
 
 
 @contextmanager
 def peers_worker(peer: Peer, dsn: str, concurrency: int = 1, batch: int | None = None) -> Iterator[IO[str]]:
     with _running([str(peer.python), "-I", str(PEER_PROGRAM), dsn, str(concurrency), str(batch or "")]) as output:
-        yield output
-
-
-@contextmanager
-def bare_worker(dsn: str) -> Iterator[IO[str]]:
-    """See bench/bare_process.py."""
-    with _running([sys.executable, "-m", "bench.bare_process", dsn]) as output:
         yield output
 
 

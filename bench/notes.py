@@ -1,0 +1,40 @@
+"""What workers wrote down (see `Notes` of programs/common.py): moments of calls, or how long calls took to come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+EDGE = 20
+"""A twentieth at each end is left out of a rate: start-up, and the end of work."""
+
+
+def numbers(folder: Path) -> list[int]:
+    """All of them, of all processes; a line that is being written is left for the next look."""
+    found: list[int] = []
+    for file in folder.iterdir():
+        text = file.read_bytes()
+        found += [int(line) for line in text[: text.rfind(b"\n") + 1].split()]
+    return found
+
+
+def count(folder: Path) -> int:
+    """How many there are, by the size of the files' lines."""
+    return sum(file.read_bytes().count(b"\n") for file in folder.iterdir())
+
+
+def pids(folder: Path) -> list[int]:
+    return sorted(int(file.name) for file in folder.iterdir())
+
+
+def rate(moments: list[int], every: int) -> float:
+    """Calls a second between the first and the last twentieth of `moments`, one for each `every` calls (ns)."""
+    ordered = sorted(moments)
+    first, last = len(ordered) // EDGE, len(ordered) - 1 - len(ordered) // EDGE
+    if last - first < 5 or ordered[last] == ordered[first]:
+        raise ValueError(f"{len(ordered)} moments are too few for a rate")
+    return (last - first) * every / (ordered[last] - ordered[first]) * 1e9
+
+
+def percentile(values: list[int], percent: int) -> float:
+    ordered = sorted(values)
+    return float(ordered[min(len(ordered) - 1, len(ordered) * percent // 100)])

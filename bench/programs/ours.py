@@ -1,0 +1,51 @@
+"""Our side of the measurements: the application that `cairnq run` loads, a standalone worker, and a client."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from bench.programs import common
+from cairnq import CairnQ, Registry, TaskContext, Worker
+
+
+def registered(spec: dict[str, Any]) -> Registry:
+    registry = Registry()
+    body = common.handler(spec)
+
+    async def run(_context: TaskContext, payload: dict[str, Any]) -> None:
+        await body(payload)
+
+    async def run_batch(contexts: list[TaskContext]) -> None:
+        for context in contexts:
+            await body(context.payload)
+
+    batch = spec.get("batch")
+    registry.register("work", run_batch if batch else run, batch=batch, forget=spec.get("forget", False))
+    return registry
+
+
+async def main(spec: dict[str, Any]) -> None:
+    match spec["do"]:
+        case "setup":
+            async with CairnQ.postgres(spec["dsn"]) as client:
+                await client.get("task_none")
+        case "work":
+            registry = registered(spec)
+            worker = Worker.postgres(spec["dsn"], registry=registry, concurrency=spec["concurrency"])
+            async with worker.background():
+                await common.work_until_stdin_closes()
+        case "submit":
+            async with CairnQ.postgres(spec["dsn"], max_size=1) as client:
+                await common.submit(
+                    spec,
+                    lambda payload: client.submit("work", payload),
+                    lambda payloads: client.submit_many([{"name": "work", "payload": payload} for payload in payloads]),
+                )
+
+
+if __name__ == "__main__":
+    common.run(main(common.given()))
+elif "BENCH_SPEC" in os.environ:
+    app = registered(common.given())
+    """What the configuration of the supervised run names."""

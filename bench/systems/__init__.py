@@ -1,0 +1,1 @@
+"""What is measured: our program, and what a team would pick instead of it, one file each."""

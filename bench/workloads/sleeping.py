@@ -1,0 +1,46 @@
+"""Handlers that sleep 5 ms, 50 at a time in one process: 10,000 a second at most, or what the processor allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from bench.comparing import beside_peers
+from bench.draining import Asked, drain, middle
+from bench.figures import Figure, of_runs
+from bench.session import Session
+from bench.systems.ours import OURS
+
+CONCURRENCY = 50
+LIMIT = 10_000
+"""A second, of 50 at a time that take 5 ms."""
+MUST = 0.9
+WHAT = f"drain of 5 ms sleeping handlers, {CONCURRENCY} at a time, one process"
+
+
+def measure(session: Session) -> Iterator[Figure]:
+    seconds = 0.5 if session.quick else 2.5
+    steps = {
+        system.name: partial(
+            drain,
+            session,
+            system,
+            system.best,
+            Asked(
+                round(min(LIMIT * 0.8, system.best.pace) * seconds),
+                handler="sleep",
+                options=system.concurrency_of(CONCURRENCY),
+            ),
+        )
+        for system in session.systems
+    }
+    drained = session.rounds_of(WHAT, steps)
+    rates = {key: [one.rate for one in found] for key, found in drained.items()}
+    yield from beside_peers(WHAT, rates, OURS.name, {})
+    if mine := drained.get(OURS.name):
+        shares = [one.rate / min(LIMIT, 1e6 / one.worker_us) for one in mine]
+        detail = f"{middle(mine).rate:,.0f} a second; the processor allows {1e6 / middle(mine).worker_us:,.0f}"
+        name = f"{WHAT}: ours beside {LIMIT:,} a second, or the processor's limit where that is lower"
+        yield of_runs(name, shares, "x", detail, target=MUST, better="higher")
+    for key, found in drained.items():
+        yield of_runs(f"{WHAT}: {key}", rates[key], "/s", middle(found).costs, better="higher")
