@@ -80,12 +80,14 @@ async def test_status_says_everything_about_a_fleet_at_work(runs, client, gate):
     }
     assert {task for worker in report["workers"] for task in worker["task_ids"]} == tasks
     assert all(worker["rss"] > 1 << 20 and worker["age_s"] >= 0 for worker in report["workers"])
+    assert report["keeper"]["leases"] == 3
     assert report["totals"]["claimed"] == report["totals"]["in_flight"] == 3
     for arrival in arrivals:
         arrival.let_go()
         await client.wait(arrival.task_id)
-    while (await status(run))["totals"]["succeeded"] < 3:
+    while (report := await status(run))["totals"]["succeeded"] < 3:
         pass  # the row may be read before its worker has heard of it
+    assert report["keeper"]["leases"] == 0
     run.kill(arrivals[0].pid)
     await run.event("worker.died")
     assert (await status(run))["totals"]["succeeded"] == 3

@@ -47,6 +47,7 @@ async def test_titles_say_what_each_process_is_doing(runs, client, gate):
         arrival.let_go()
     for task in tasks:
         await client.wait(task.id)
+    await titled(keeper, "cairnq: keeper 0 leases")
     assert await run.stop() == 0
 
 

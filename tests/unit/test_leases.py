@@ -29,11 +29,17 @@ def test_a_held_attempt_is_seen_through_another_view_of_the_buffer() -> None:
     [entry] = keeper.entries()
     assert (entry.slot, entry.task_id, entry.attempt, entry.state) == (slot, "task_é", 7, LeaseState.CLAIMED)
     assert (entry.lease_s, entry.sent, entry.trusted_until) == (30.0, 100.0, 125.0)
+    assert (holder.held, keeper.held) == (1, 1)
     holder.start(slot, 101.0)
     assert (keeper.entries()[0].state, keeper.entries()[0].started_at) == (LeaseState.STARTED, 101.0)
     holder.end(slot)
     assert keeper.entries()[0].state is LeaseState.ENDED
+    other = held(holder, 2)
+    assert keeper.held == 2
     holder.free(slot)
+    assert keeper.held == 1
+    holder.free(other)
+    assert keeper.held == 0
     assert keeper.entries() == []
     holder.close()
     keeper.close()

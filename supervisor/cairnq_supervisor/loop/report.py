@@ -8,7 +8,6 @@ from typing import Any
 
 from cairnq_supervisor.loop.fleet import Fleet
 from cairnq_supervisor.loop.house import House
-from cairnq_supervisor.loop.keeper_seat import KeeperSeat
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.lifecycle import FleetState, SeatState
@@ -40,7 +39,7 @@ def report(
             "max_in_flight_bytes": house.settings.max_in_flight_bytes,
             "last_event": None if latest is None else as_line(latest),
         },
-        "keeper": _keeper(fleet.keeper, now),
+        "keeper": _keeper(fleet, now),
         "queues": [_queue(queue, fleet, workers) for queue in fleet.roster.queues],
         "workers": workers,
         "resources": fleet.resources.held(),
@@ -48,12 +47,12 @@ def report(
     }
 
 
-def _keeper(seat: KeeperSeat, now: float) -> dict[str, Any]:
-    beat = seat.last_beat
+def _keeper(fleet: Fleet, now: float) -> dict[str, Any]:
+    seat, beat = fleet.keeper, fleet.keeper.last_beat
     return {
         "pid": seat.pid,
         "state": seat.state,
-        "leases": beat.renewed if beat is not None else 0,
+        "leases": sum(worker.incarnation.table.held for worker in fleet.workers if worker.incarnation is not None),
         "last_beat_ms": round((now - beat.ordered_at) * 1000) if beat is not None else None,
         "beat_latency_ms": beat.latency_ms if beat is not None else None,
         "listening": seat.listening,

@@ -54,8 +54,6 @@ class Beating:
 
         self._news = asyncio.Event()
         self._stopping = False
-        self.leases = 0
-        """Renewed by the latest beat."""
 
     def order(self, order: Beat) -> None:
         self._order = order
@@ -135,7 +133,6 @@ class Beating:
             watch.owe_renewal()
 
     def _report(self, order: Beat, report: BeatReport, took: float) -> None:
-        self.leases = report.renewed
         for held in report.lost:
             self._link.emit("lease.lost", task_id=held.task_id, attempt=held.attempt)
         self._link.send(

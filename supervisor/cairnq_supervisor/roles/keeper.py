@@ -103,7 +103,7 @@ class _Keeper:
                 self._recover_for_ever(connection, link),
                 sample_for_ever(connection, link, self._queues, patience=self._plan.settings.shortest_lease / 3),
                 self._caretaker(link).run(),
-                keep_title(lambda: f"cairnq: keeper {self._beating.leases} leases"),
+                keep_title(lambda: f"cairnq: keeper {self._leases} leases"),
             )
         ]
         ends = [asyncio.ensure_future(self._leaving.wait()), asyncio.ensure_future(link.orphaned.wait())]
@@ -120,6 +120,11 @@ class _Keeper:
         await self._duties.stop()
         await stop_listening()
         await asyncio.wait(endless)
+
+    @property
+    def _leases(self) -> int:
+        """Of living workers: beats rest when nobody holds any, so the last one says little."""
+        return sum(lent.table.held for worker_id, lent in self._tables.items() if not self._duties.owes(worker_id))
 
     def _caretaker(self, link: Link) -> Caretaker:
         settings, installation = self._plan.settings, self._plan.installation

@@ -50,6 +50,10 @@ class Duties:
         self._tasks[duty.worker_id] = task
         task.add_done_callback(lambda ended: self._ended(duty, ended))
 
+    def owes(self, worker_id: str) -> bool:
+        """Whether this worker is dead, and not everything of it settled."""
+        return worker_id in self._tasks
+
     async def stop(self) -> None:
         """What is left goes to the next keeper, or to the leases' end."""
         tasks = list(self._tasks.values())
