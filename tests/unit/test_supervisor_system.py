@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -171,6 +173,21 @@ def test_a_reader_of_events_that_was_slow_is_told_how_many_it_missed():
     assert len(heard) - 1 + missed == 2000
     os.close(reader)
     os.close(writer)
+
+
+COUNTING = """
+import threading
+from cairnq_supervisor.system.spawn import thread_count
+for _ in range(300):
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+    assert thread_count() == 1
+"""
+
+
+def test_a_thread_that_was_joined_does_not_count_though_the_system_may_not_have_put_it_away_yet():
+    subprocess.run([sys.executable, "-c", COUNTING], check=True)
 
 
 def test_what_somebody_asked_for_is_not_the_latest_event_lest_a_status_quote_the_one_before():

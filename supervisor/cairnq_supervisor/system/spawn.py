@@ -7,6 +7,8 @@ import ctypes
 import os
 import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
 
@@ -17,6 +19,9 @@ from cairnq_supervisor.system.title import show_title
 
 _PR_SET_PDEATHSIG = 1
 _CRASHED = 70
+_LAST_MOMENT = 0.05
+"""Seconds. Python lets go of a thread before the system does, by microseconds where it is not busy."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -99,10 +104,13 @@ def _flush() -> None:
 
 
 def thread_count() -> int:
-    """Operating system threads of this process."""
-    try:
-        return len(os.listdir("/proc/self/task"))
-    except FileNotFoundError:
-        import threading
-
-        return threading.active_count()
+    """Operating system threads of this process. One that was joined may not be gone yet: it is given a moment."""
+    deadline = time.monotonic() + _LAST_MOMENT
+    while True:
+        try:
+            count = len(os.listdir("/proc/self/task"))
+        except FileNotFoundError:
+            return threading.active_count()
+        if count <= threading.active_count() or time.monotonic() > deadline:
+            return count
+        time.sleep(_LAST_MOMENT / 50)
