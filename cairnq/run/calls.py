@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from cairnq.pure.models import Task
 from cairnq.run.attempt import Attempt
 from cairnq.run.context import TaskContext
 from cairnq.run.registry import Handler
@@ -39,8 +38,8 @@ class Call:
     """Counts as one against every ceiling until its handler has really returned, whatever was settled before."""
 
     __slots__ = (
-        *("attempts", "began_at", "bytes", "contexts", "cut", "handler", "is_ahead", "is_suspect", "phase", "task"),
-        "waiting_since",
+        *("attempts", "began_at", "bytes", "contexts", "cut"),
+        *("handler", "is_ahead", "phase", "task", "waiting_since"),
     )
 
     def __init__(
@@ -57,8 +56,6 @@ class Call:
         self.is_ahead = is_ahead
         self.began_at: float | None = None
         self.task: asyncio.Task[None] | None = None
-        self.is_suspect = any(_died_before(attempt.task) for attempt in attempts)
-        """On its last attempt, after its worker died under an earlier one: it may be what killed it."""
         for attempt in attempts:
             attempt.call = self
 
@@ -91,8 +88,3 @@ class Call:
         """Whatever the handler left behind can write nothing through its contexts."""
         for context in self.contexts:
             context.seal()
-
-
-def _died_before(task: Task) -> bool:
-    crashed = isinstance(task.error, dict) and task.error.get("code") == "worker_crashed"
-    return crashed and task.attempt >= task.max_attempts

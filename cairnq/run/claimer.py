@@ -10,6 +10,7 @@ from cairnq.pure.looks import Looks
 from cairnq.pure.models import Beat, ClaimedTask, Standing, Task
 from cairnq.pure.pace import Pace
 from cairnq.run import outcomes
+from cairnq.run.apart import Apart
 from cairnq.run.attempt import Attempt
 from cairnq.run.context import Desk
 from cairnq.run.demand import Demand, Draws
@@ -53,6 +54,7 @@ class Claimer:
         self._pace = pace
         self._on_idle = on_idle
         self._looks = Looks(desk.options.poll_interval_s)
+        self._apart = Apart(only=desk.options.suspects_only)
         self._event = asyncio.Event()
         self._failures = 0
         self._is_uncertain = False
@@ -63,6 +65,13 @@ class Claimer:
     def wake(self) -> None:
         self._looks.wake(self._clock())
         self._event.set()
+
+    def suspect_waits(self) -> None:
+        """Its turn comes when nothing runs here."""
+        self._apart.heard()
+        if self._executor.is_idle:
+            self._looks.again()
+            self._event.set()
 
     def set_polling(self, polling: bool) -> None:
         self._looks.polling = polling
@@ -111,6 +120,7 @@ class Claimer:
             not self.is_quiesced
             and not self._settler.is_releasing
             and not self._executor.is_held_up
+            and self._apart.allows(idle=self._executor.is_idle)
             and self._demand.limit() > 0
         )
 
@@ -140,27 +150,35 @@ class Claimer:
         draws = self._demand.next_draws()
         if not draws:
             return
-        sent = self._clock()
-        claimed = await self._ask(draws)
+        sent, apart = self._clock(), self._apart.is_next(idle=self._executor.is_idle)
+        claimed = await self._ask(self._suspect(draws) if apart else self._others(draws))
         self._failures = 0
         self._outage.worked("claim")
-        self._wants_room = draws.left_some_behind
-        self._pace.claimed(self._clock(), full=len(claimed) == draws.most)
-        if claimed:
+        if apart:
+            is_others_turn = self._apart.claimed(found=bool(claimed))
+        else:
+            self._wants_room = draws.left_some_behind
+            self._pace.claimed(self._clock(), full=len(claimed) == draws.most)
+            is_others_turn = not claimed and self._apart.nothing_else()
+        if claimed or is_others_turn:
             self._looks.again()
+        if claimed:
             await self._take_in(claimed, sent)
 
-    async def _ask(self, draws: Draws) -> list[ClaimedTask]:
-        """The claimed rows. A reply that is far too late is not awaited: what it took is given back later."""
-        lease_s, lease_ms = self._options.lease_s, self._options.lease_ms
-        patience_s = min(lease_s - margin(lease_s), max(lease_s / 3, LEAST_PATIENCE_S))
+    def _suspect(self, draws: Draws) -> Awaitable[list[ClaimedTask]]:
+        return self._store.claim_suspect(self._queues, self._worker_id, self._options.lease_ms, draws.names)
+
+    def _others(self, draws: Draws) -> Awaitable[list[ClaimedTask] | None]:
+        lease_ms = self._options.lease_ms
         if draws.single is not None:
             share, limit = draws.single
-            work: Awaitable[list[ClaimedTask] | None] = self._store.claim_many(
-                self._queues, self._worker_id, lease_ms, limit, share.names
-            )
-        else:
-            work = self._store.claim_drawn(self._queues, self._worker_id, lease_ms, draws.names, draws.plan)
+            return self._store.claim_many(self._queues, self._worker_id, lease_ms, limit, share.names)
+        return self._store.claim_drawn(self._queues, self._worker_id, lease_ms, draws.names, draws.plan)
+
+    async def _ask(self, work: Awaitable[list[ClaimedTask] | None]) -> list[ClaimedTask]:
+        """The claimed rows. A reply that is far too late is not awaited: what it took is given back later."""
+        lease_s = self._options.lease_s
+        patience_s = min(lease_s - margin(lease_s), max(lease_s / 3, LEAST_PATIENCE_S))
         task = asyncio.ensure_future(work)
         try:
             await wait_for_reply(task, patience_s, "a claim")

@@ -163,6 +163,10 @@ class Engine:
         """There may be work: look now, after 25 ms and after 100 ms, then poll. Kept until a closed gate opens."""
         self._claimer.wake()
 
+    def suspect_waits(self) -> None:
+        """A task that must run alone is due: it is claimed once nothing runs here. On the engine's loop."""
+        self._claimer.suspect_waits()
+
     def set_polling(self, polling: bool) -> None:
         """False: somebody else proves that there is nothing to look for, and wakes this engine."""
         self._claimer.set_polling(polling)

@@ -214,7 +214,6 @@ class Executor:
     def _returned(self, call: Call, ended: Ended) -> None:
         self._running.discard(call)
         self._holdings.budget.end(call.bytes)
-        self._line.returned(call)
         self._deadlines.clear(call)
         if call.began_at is not None:
             self._pace.returned(self._desk.clock() - call.began_at)

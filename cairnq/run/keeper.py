@@ -1,4 +1,4 @@
-"""Keeps the leases of one standalone worker: beats in time, recovers what dead workers left, notices a blocked loop."""
+"""Keeps the leases of one standalone worker: beats in time, looks for what dead workers left and for a blocked loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -34,6 +34,9 @@ class KeeperOptions:
     table: LeaseTable
     lease_s: float
     beat_interval_s: float
+    queues: Sequence[str]
+    names: Callable[[], Sequence[str]]
+    """Of the tasks that the worker has handlers for."""
 
     @property
     def recovery_interval_s(self) -> float:
@@ -52,9 +55,10 @@ class Keeper:
         outage: Outage,
         emit: Emit,
         witness: LoopWitness | None,
-        on_changed: Callable[[], None],
+        on_changed: Callable[[], object],
+        on_suspect: Callable[[], object],
     ) -> None:
-        """`on_changed()` is called after a verdict was written.
+        """`on_changed()` is called after a verdict was written, `on_suspect()` when a suspect waits to run alone.
 
         Where `store` has siblings the keeper uses one, so that it never waits for the connections of others.
         """
@@ -65,6 +69,7 @@ class Keeper:
         self._emit = emit
         self._witness = witness
         self._on_changed = on_changed
+        self._on_suspect = on_suspect
         self._store = store.sibling() or store
         self._beater = Beater(self._store, clock)
         self._failures = 0
@@ -131,11 +136,18 @@ class Keeper:
             self._emit("tasks.recovered", tasks=rows)
         if rows >= RECOVERY_ROWS:
             return self._clock()
+        if await self._ask("recover", self._look_for_suspects):
+            self._on_suspect()
         jitter = random.uniform(1 - RECOVERY_JITTER, 1 + RECOVERY_JITTER)  # noqa: S311
         return self._clock() + self._options.recovery_interval_s * jitter
 
     async def _recover_some(self) -> int:
         return await within(self._store.recover(RECOVERY_ROWS), self._options.lease_s / 6, "recovery")
+
+    async def _look_for_suspects(self) -> bool:
+        options = self._options
+        look = self._store.suspect_waits(options.queues, options.names())
+        return await within(look, options.lease_s / 6, "a look for suspects")
 
     async def _ask(self, operation: str, ask: Callable[[], Awaitable[T]]) -> T | None:
         """The answer; None when the database gave none, which is reported once an outage."""

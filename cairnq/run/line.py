@@ -12,9 +12,6 @@ from cairnq.pure.quota import PayloadBudget
 from cairnq.run.attempt import Attempt
 from cairnq.run.calls import Call, Phase
 
-SOLITUDE_S = 10.0
-"""Seconds for which a suspect waits to be alone, and for which nothing starts beside it."""
-
 PATIENCE_S = 0.1
 """Seconds after which a call that was claimed ahead of its turn should have had it: others may run it sooner."""
 
@@ -44,7 +41,6 @@ class Line:
         self._lose = lose
         self._give_back = give_back
         self._calls: deque[Call] = deque()
-        self._solitude: tuple[Call, float] | None = None
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._was_late = False
@@ -54,7 +50,7 @@ class Line:
 
     @property
     def is_held_up(self) -> bool:
-        """Something waits although there is a slot for it: for room in the byte budget, or on account of a suspect."""
+        """Something waits although there is a slot for it: for room in the byte budget."""
         return bool(self._calls) and len(self._running) < self._concurrency
 
     def join(self, call: Call) -> None:
@@ -63,10 +59,6 @@ class Line:
     def leave(self, call: Call) -> None:
         """It was lost while it waited."""
         self._calls.remove(call)
-
-    def returned(self, call: Call) -> None:
-        if self._solitude is not None and self._solitude[0] is call:
-            self._solitude = None
 
     def clear(self) -> None:
         """Everything goes back."""
@@ -80,32 +72,19 @@ class Line:
     def admit(self) -> None:
         """Start what may start."""
         now = self._clock()
-        while self._calls and self._may_start(self._calls[0], now):
+        while self._calls and self._may_start(self._calls[0]):
             call = self._calls[0]
             for attempt in call.attempts:
                 if not attempt.is_trusted(now):
                     self._lose(attempt, "its trust window ended before it could start")
             if call.phase is Phase.WAITING:
                 self._calls.popleft()
-                if call.is_suspect:
-                    self._solitude = call, now + SOLITUDE_S
                 self._start(call, now)
         if self._calls and self._timer is None:
             self._timer = self._loop.call_later(PATIENCE_S, self._look)
 
-    def _may_start(self, call: Call, now: float) -> bool:
-        if len(self._running) >= self._concurrency:
-            return False
-        if self._running and (wait := self._kept_apart_until(call) - now) > 0:
-            self._loop.call_later(wait, self.admit)
-            return False
-        return self._budget.admits(call.bytes)
-
-    def _kept_apart_until(self, call: Call) -> float:
-        """A suspect runs alone for a while, lest it take its neighbours with it; but nobody waits long for that."""
-        if call.is_suspect:
-            return call.waiting_since + SOLITUDE_S
-        return self._solitude[1] if self._solitude is not None else 0.0
+    def _may_start(self, call: Call) -> bool:
+        return len(self._running) < self._concurrency and self._budget.admits(call.bytes)
 
     def _look(self) -> None:
         """Twice late in a row, so that a loop that merely stood still for a moment gives nothing back."""

@@ -26,6 +26,8 @@ class EngineOptions:
     max_in_flight_bytes: int | None = None
     resources: Mapping[str, int] = field(default_factory=dict)
     """Amounts that override those of the registry."""
+    suspects_only: bool = False
+    """Claim nothing but tasks that were in flight at two deaths of their process, one at a time."""
     cancel_grace_s: float = 2.0
     """How long a drain waits, past its deadline, for cancelled handlers to return."""
 

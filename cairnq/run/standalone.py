@@ -130,7 +130,7 @@ class Standalone:
         """On a thread of its own, or, where the store has no sibling for one, on this loop. Returns what stops it."""
         if self._store.sibling() is None:
             stop = asyncio.Event()
-            task = asyncio.create_task(self._keeper(None, self.engine.leases_changed).run(stop), name="cairnq keeper")
+            task = asyncio.create_task(self._keeper(None, _at_once).run(stop), name="cairnq keeper")
             task.add_done_callback(self._keeper_task_ended)
 
             async def stop_task() -> None:
@@ -139,11 +139,13 @@ class Standalone:
 
             return stop_task
         main_thread = threading.get_ident()
-        thread = LeaseThread(lambda: self._keeper(main_thread, self._tell_engine), self._keeper_thread_ended)
+        soon = self._loop.call_soon_threadsafe
+        thread = LeaseThread(lambda: self._keeper(main_thread, soon), self._keeper_thread_ended)
         thread.start()
         return thread.stop
 
-    def _keeper(self, loop_thread: int | None, on_changed: Callable[[], None]) -> Keeper:
+    def _keeper(self, loop_thread: int | None, tell: Callable[[Callable[[], None]], object]) -> Keeper:
+        """`tell(callback)` has it called on the engine's loop."""
         lease_s = self._options.lease_s
         witness = None
         if loop_thread is not None:
@@ -157,16 +159,21 @@ class Standalone:
             )
         return Keeper(
             self._store,
-            KeeperOptions(self._worker_id, self._table, lease_s, self._beat_interval_s),
+            KeeperOptions(
+                self._worker_id,
+                self._table,
+                lease_s,
+                self._beat_interval_s,
+                sorted(self._queues),
+                lambda: list(self._registry.handlers),
+            ),
             clock=self._clock,
             outage=self.engine.outage,
             emit=self._emit,
             witness=witness,
-            on_changed=on_changed,
+            on_changed=lambda: tell(self.engine.leases_changed),
+            on_suspect=lambda: tell(self.engine.suspect_waits),
         )
-
-    def _tell_engine(self) -> None:
-        self._loop.call_soon_threadsafe(self.engine.leases_changed)
 
     def _keeper_thread_ended(self, error: BaseException | None) -> None:
         self._loop.call_soon_threadsafe(self._keeper_is_gone, error)
@@ -178,3 +185,7 @@ class Standalone:
     def _keeper_is_gone(self, error: BaseException | None) -> None:
         if error is not None and not self._keeper_ended.done():
             self._keeper_ended.set_exception(error)
+
+
+def _at_once(callback: Callable[[], None]) -> None:
+    callback()

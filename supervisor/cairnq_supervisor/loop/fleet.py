@@ -11,6 +11,7 @@ from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.keeper_seat import Duty, KeeperSeat
 from cairnq_supervisor.loop.nursery import Nursery
 from cairnq_supervisor.loop.payloads import Payloads
+from cairnq_supervisor.loop.quarantine import Quarantine
 from cairnq_supervisor.loop.reactor import Timer
 from cairnq_supervisor.loop.resources import Resources
 from cairnq_supervisor.loop.roster import Roster
@@ -46,6 +47,7 @@ class Fleet:
         self.roster = Roster(house, lambda *place: WorkerSeat(*place, steward=self, review=self._changed))
         self.nursery = Nursery(house.reactor, house.clock, most=BOOTS_PER_CORE * granted_cores())
         self.sizer = Sizer(house, self.roster)
+        self._quarantine = Quarantine(house, self.roster)
         self.payloads = Payloads(lambda: self.workers)
         self.resources = Resources(lambda: self.workers, house.clock)
         self.warden = Warden(house, self.roster.replace)
@@ -69,19 +71,18 @@ class Fleet:
     @property
     def all_ready(self) -> bool:
         at_work = (SeatState.READY, SeatState.QUIESCING)
-        return self.keeper.state is SeatState.READY and all(worker.state in at_work for worker in self.workers)
+        return self.keeper.state is SeatState.READY and all(worker.state in at_work for worker in self._usual)
 
     @property
     def hopeless(self) -> bool:
         """Every worker seat failed to become ready, too often and from the beginning."""
-        return bool(self.workers) and all(
-            worker.respawn.hopeless and worker.ready_since is None for worker in self.workers
-        )
+        usual = self._usual
+        return bool(usual) and all(worker.respawn.hopeless and worker.ready_since is None for worker in usual)
 
     @property
     def refusal(self) -> int | None:
         """The exit code that a failed boot calls for while the first generation starts."""
-        failures = (worker.boot_failure for worker in self.workers if not worker.respawn.ever_ready)
+        failures = (worker.boot_failure for worker in self._usual if not worker.respawn.ever_ready)
         return next((failure.code for failure in failures if failure is not None), None)
 
     @property
@@ -104,6 +105,7 @@ class Fleet:
         self.keeper.say(Policy(tuple(queue.name for queue in house.settings.queues), dict(house.settings.retention)))
         self.roster.renew(house)
         self.sizer = Sizer(house, self.roster)
+        self._quarantine = Quarantine(house, self.roster)
 
     # What a worker's seat asks (Steward).
 
@@ -168,9 +170,14 @@ class Fleet:
                 worker.leases_changed()
 
     def sampled(self) -> None:
-        due = {queue: numbers[0] or 0 for queue, numbers in self.keeper.backlog.items()}
+        """What is due has its suspects among it; they are nothing that more of the usual workers could do."""
+        counted = self.keeper.backlog.items()
+        suspects = {queue: numbers[3] or 0 for queue, numbers in counted}
+        due = {queue: max(0, (numbers[0] or 0) - suspects[queue]) for queue, numbers in counted}
         self.sizer.sampled(due)
-        self.resources.sampled(due)
+        self._quarantine.sampled(suspects)
+        lines = {seat.line: suspects.get(seat.queue.name, 0) for seat in self.workers if seat.queue.quarantine}
+        self.resources.sampled({**due, **lines})
 
     def order_beat(self) -> None:
         """Vouch for every worker whose process is alive, so that the keeper renews what they hold."""
@@ -183,6 +190,11 @@ class Fleet:
     def _changed(self) -> None:
         self.nursery.go_on()
         self._review()
+
+    @property
+    def _usual(self) -> list[WorkerSeat]:
+        """The workers that the configuration asks for."""
+        return [worker for worker in self.workers if not worker.queue.quarantine]
 
     @property
     def _beat_interval(self) -> float:

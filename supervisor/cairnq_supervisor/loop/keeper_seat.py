@@ -67,7 +67,7 @@ class KeeperSeat(Seat):
         self.duties: dict[str, Duty] = {}
         self.last_beat: Beaten | None = None
         self.backlog: Mapping[str, Sequence[int | None]] = {}
-        """By queue: due, running, ms for which the oldest due task had waited. Without an entry nothing waits."""
+        """By queue: due, running, ms for which the oldest due task had waited, suspects. No entry: nothing waits."""
 
         self.answered_at = 0.0
         """When it last answered a `Ping`."""
@@ -168,7 +168,7 @@ class KeeperSeat(Seat):
             return
         duty.settled = True
         took_ms = round((self.house.clock() - duty.message.since) * 1000)
-        counts = {"failed": said.failed, "released": said.released, "crashed": said.crashed}
+        counts = {"failed": said.failed, "released": said.released, "suspects": said.suspects, "crashed": said.crashed}
         self.house.emit("worker.settled", **duty.identity, **counts, took_ms=took_ms)
         self._review()
 

@@ -62,12 +62,12 @@ def _keeper(fleet: Fleet, now: float) -> dict[str, Any]:
 
 def _queue(queue: QueueSettings, fleet: Fleet, workers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     own = [worker for worker in workers if worker["queue"] == queue.name]
-    due, running, oldest_ms = fleet.keeper.backlog.get(queue.name, (0, 0, None))
+    due, running, oldest_ms, suspects = fleet.keeper.backlog.get(queue.name, (0, 0, None, 0))
     return {
         "name": queue.name,
         "processes": {
             "want": fleet.roster.wanted(queue.name),
-            "ready": sum(worker["state"] == SeatState.READY for worker in own),
+            "ready": sum(seat.state is SeatState.READY for seat in fleet.roster.of(queue.name)),
         },
         "concurrency": queue.concurrency,
         "in_flight": sum(worker["in_flight"] for worker in own),
@@ -76,6 +76,7 @@ def _queue(queue: QueueSettings, fleet: Fleet, workers: Sequence[Mapping[str, An
         "backlog": due,
         "demand": (due or 0) + (running or 0),
         "oldest_ms": oldest_ms,
+        "suspects": suspects,
         "paused": fleet.roster.is_paused(queue.name),
     }
 

@@ -32,7 +32,7 @@ class Resources:
         if seat.incarnation is None or not seat.uses:
             return
         worker_id, most = seat.incarnation.worker_id, seat.queue.concurrency
-        self._carry(self._treasury.join(worker_id, seat.queue.name, seat.uses, most=most, now=self._clock()))
+        self._carry(self._treasury.join(worker_id, seat.line, seat.uses, most=most, now=self._clock()))
 
     def retire(self, worker_id: str) -> None:
         self._treasury.retire(worker_id)

@@ -45,7 +45,7 @@ class Roster:
         for slot in range(max(queue.processes for queue in self.queues)):
             for queue in self.queues:
                 if slot < queue.processes:
-                    self._hire(queue, slot)
+                    self.hire(queue, slot)
 
     @property
     def queues(self) -> tuple[QueueSettings, ...]:
@@ -59,7 +59,12 @@ class Roster:
         return self._quiesced or queue in self._paused
 
     def of(self, queue: str) -> Iterator[WorkerSeat]:
-        return (seat for seat in self.seats if seat.queue.name == queue)
+        """The usual workers of this queue."""
+        return (seat for seat in self.seats if seat.queue.name == queue and not seat.queue.quarantine)
+
+    def quarantine(self, queue: str) -> Iterator[WorkerSeat]:
+        """The workers that run its suspects, but for those on their way out."""
+        return (seat for seat in self.seats if seat.queue.name == queue and seat.queue.quarantine and seat.wanted)
 
     # Claiming or not.
 
@@ -87,13 +92,25 @@ class Roster:
     def scale(self, queue: QueueSettings, processes: int) -> None:
         """Fill new seats with the lowest free numbers; those with the highest leave first."""
         self._want[queue.name] = processes
-        present = sorted((seat for seat in self.of(queue.name) if seat.wanted), key=lambda seat: seat.slot)
+        present = self._present(queue.name)
         for seat in present[processes:]:
-            seat.drain(self._deadline())
-        taken = {seat.slot for seat in present}
+            self.dismiss(seat)
+        taken = {seat.number for seat in present}
         free = (slot for slot in range(processes + len(taken)) if slot not in taken)
         for _ in range(processes - len(present)):
-            self._hire(queue, next(free))
+            self.hire(queue, next(free))
+
+    def hire(self, queue: QueueSettings, slot: int) -> WorkerSeat:
+        seat = self._make_seat(self._house, queue, slot, self.generation)
+        self.seats.append(seat)
+        if self.is_paused(queue.name):
+            seat.quiesce()
+        seat.start()
+        return seat
+
+    def dismiss(self, seat: WorkerSeat) -> None:
+        """It leaves in its own time, and for good."""
+        seat.drain(self._deadline())
 
     def scale_all(self, step: int) -> None:
         """`step` processes more on every queue; the last one stays."""
@@ -117,12 +134,18 @@ class Roster:
     # Successors.
 
     def replace(self, seat: WorkerSeat, reason: str) -> None:
-        """A new one in its place, once it is ready; where a resource is at stake, after the old one has left."""
+        """A new one in its place, once it is ready; where a resource is at stake, after the old one has left.
+
+        One that runs suspects gets none: another is hired if more of them wait.
+        """
         known = [self._current, *self._replacements]
         if seat.wanted and not any(one is not None and one.old is seat for one in known):
             self._house.emit("worker.replacing", **seat.identity, pid=seat.pid, reason=reason)
-            self._replacements.append(_Replacement(seat, seat.queue))
-            self.tidy()
+            if seat.queue.quarantine:
+                self.dismiss(seat)
+            else:
+                self._replacements.append(_Replacement(seat, seat.queue))
+                self.tidy()
 
     def renew(self, house: House) -> None:
         """Another configuration: queues that are gone leave, new ones come, and every other seat gets a successor."""
@@ -132,11 +155,10 @@ class Roster:
         queues = {queue.name: queue for queue in self.queues}
         self._want = {name: queue.processes for name, queue in queues.items()}
         for seat in list(self.seats):
-            if seat.queue.name not in queues and seat.wanted:
-                seat.drain(self._deadline())
+            if (seat.queue.name not in queues or seat.queue.quarantine) and seat.wanted:
+                self.dismiss(seat)
         for queue in queues.values():
-            present = sorted((seat for seat in self.of(queue.name) if seat.wanted), key=lambda seat: seat.slot)
-            for seat in present[: queue.processes]:
+            for seat in self._present(queue.name)[: queue.processes]:
                 self._replacements.append(_Replacement(seat, queue))
             self.scale(queue, queue.processes)
         self.tidy()
@@ -162,7 +184,7 @@ class Roster:
         if one.new is None:
             return self._begin(one)
         if one.new.state in _AT_WORK and one.old.wanted:
-            one.old.drain(self._deadline())
+            self.dismiss(one.old)
             return True
         failed = one.new.respawn.hopeless and not one.new.live
         if failed and one.old.wanted:
@@ -177,31 +199,27 @@ class Roster:
         """The successor first, unless two must not be there at the same time, or there is nobody to wait for."""
         first_out = not one.old.live or one.queue.name in self._house.resource_queues
         if first_out and one.old.wanted:
-            one.old.drain(self._deadline())
+            self.dismiss(one.old)
             return True
         if not one.old.wanted and not first_out:
             self._current = None  # scaled away meanwhile
             return True
         if first_out and one.old.state is not SeatState.STOPPED:
             return False
-        one.new = self._hire(one.queue, one.old.slot)
+        one.new = self.hire(one.queue, one.old.number)
         return True
 
     def _abandon(self, one: _Replacement) -> None:
         """The old one stays. What cannot start in one place would not start in the others."""
         assert one.new is not None
         self._house.emit("worker.replacement-failed", **one.old.identity, reason="its successor does not become ready")
-        one.new.drain(self._deadline())
+        self.dismiss(one.new)
         self._replacements.clear()
         self._current = None
 
-    def _hire(self, queue: QueueSettings, slot: int) -> WorkerSeat:
-        seat = self._make_seat(self._house, queue, slot, self.generation)
-        self.seats.append(seat)
-        if self.is_paused(queue.name):
-            seat.quiesce()
-        seat.start()
-        return seat
+    def _present(self, queue: str) -> list[WorkerSeat]:
+        """The usual workers that are to stay, by number."""
+        return sorted((seat for seat in self.of(queue) if seat.wanted), key=lambda seat: seat.number)
 
     def _deadline(self) -> float:
         return self._house.clock() + self._house.settings.drain_timeout

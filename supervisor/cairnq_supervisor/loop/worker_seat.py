@@ -73,7 +73,7 @@ class WorkerSeat(Seat):
     ) -> None:
         super().__init__(house, Respawn(), review)
         self.queue = queue
-        self.slot = slot
+        self.number = slot
         self.generation = generation
         self.incarnation: Incarnation | None = None
         self.place: Place | None = None
@@ -96,6 +96,21 @@ class WorkerSeat(Seat):
     @property
     def name(self) -> Mapping[str, Any]:
         return {"queue": self.queue.name, "slot": self.slot}
+
+    @property
+    def slot(self) -> int | str:
+        """Its number among the queue's workers; among those that run suspects, `s` and the number."""
+        return f"s{self.number}" if self.queue.quarantine else self.number
+
+    @property
+    def flapping(self) -> bool:
+        """A quarantine is there for processes to die in."""
+        return super().flapping and not self.queue.quarantine
+
+    @property
+    def line(self) -> str:
+        """What its tasks wait in. Suspects do not wait in line with the others for a resource."""
+        return f"{self.queue.name} (suspects)" if self.queue.quarantine else self.queue.name
 
     @property
     def vouched(self) -> bool:

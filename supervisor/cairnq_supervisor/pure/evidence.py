@@ -30,6 +30,17 @@ def overrun(entries: Iterable[Entry], *, now: float, max_run: float | None) -> t
     return tuple(entry.task_id for entry in entries if entry.state is LeaseState.STARTED and entry.started_at <= latest)
 
 
+def was_alone(entries: Iterable[Entry], *, calls: int) -> bool:
+    """Whether a dead worker had one task alone in hand, which then is what killed it.
+
+    `calls`: those under way or about to start, as the worker counted them. One that was settled before it returned
+    stands in no entry any more, and may be to blame as well.
+    """
+    states = [entry.state for entry in entries]
+    started = states.count(LeaseState.STARTED)
+    return started == 1 and calls <= started + states.count(LeaseState.CLAIMED)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """When a worker is replaced, gracefully. Sizes are bytes; None: no limit."""

@@ -201,7 +201,7 @@ class Queued(Message):
 
 @dataclass(frozen=True, slots=True)
 class Sampled(Message):
-    """How much waits, by queue: due, running, and ms for which the oldest due task has waited (or null)."""
+    """How much waits, by queue: due, running, ms for which the oldest due task has waited (or null), suspects."""
 
     queues: dict[str, Any]
 
@@ -227,11 +227,15 @@ class Beaten(Message):
 
 @dataclass(frozen=True, slots=True)
 class Settled(Message):
-    """The table of a dead worker is settled for the first time; the sweeps go on. `crashed`: its calls, by name."""
+    """The table of a dead worker is settled for the first time; the sweeps go on. `crashed`: its calls, by name.
+
+    `suspects`: those of the released that are marked, for any of them may have killed it.
+    """
 
     worker_id: str
     failed: int
     released: int
+    suspects: int
     crashed: dict[str, Any]
 
 

@@ -57,6 +57,8 @@ class QueueSettings:
     """Payload bytes in memory, over all its processes on this host."""
     retry_backoff: float = 1.0
     retry_backoff_max: float = 30.0
+    quarantine: bool = False
+    """Not to be configured: such a worker takes suspects alone, one at a time."""
 
     @property
     def most_processes(self) -> int:

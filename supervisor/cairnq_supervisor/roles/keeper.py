@@ -32,7 +32,7 @@ from cairnq_supervisor.roles.caretaker import Caretaker
 from cairnq_supervisor.roles.clockwatch import ClockWatch
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
-from cairnq_supervisor.roles.sampling import sample_for_ever
+from cairnq_supervisor.roles.sampling import Sampling
 from cairnq_supervisor.roles.settling import Duties
 from cairnq_supervisor.roles.stores import open_store
 from cairnq_supervisor.roles.title import keep_title
@@ -72,7 +72,9 @@ class _Keeper:
         outage = Outage(link.emit, boottime)
         connection = Connection(lambda: keepers_store(self._plan.settings, self._plan.installation), outage)
         self._beating = Beating(connection, link, self._tables)
-        self._duties = Duties(connection, link, self._tables)
+        patience = self._plan.settings.shortest_lease / 3
+        self._sampling = Sampling(connection, link, self._queues, patience=patience)
+        self._duties = Duties(connection, link, self._tables, on_suspects=self._sampling.look_soon)
         if dsn.is_sqlite(self._plan.settings.database):
             lease = self._plan.settings.shortest_lease
             self._beating.clockwatch = ClockWatch(link, lease=lease, on_step=self._beating.repeat)
@@ -101,7 +103,7 @@ class _Keeper:
             for work in (
                 *([watch.run()] if watch is not None else []),
                 self._recover_for_ever(connection, link),
-                sample_for_ever(connection, link, self._queues, patience=self._plan.settings.shortest_lease / 3),
+                self._sampling.run(),
                 self._caretaker(link).run(),
                 keep_title(lambda: f"cairnq: keeper {self._leases} leases"),
             )

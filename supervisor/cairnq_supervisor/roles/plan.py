@@ -22,7 +22,7 @@ class WorkerPlan:
 
     settings: Settings
     queue: QueueSettings
-    slot: int
+    slot: int | str
     worker_id: str
     registry: Registry | None
     installation: Installation
@@ -55,4 +55,5 @@ def engine_options(settings: Settings, queue: QueueSettings) -> EngineOptions:
         max_run_s=queue.max_run,
         resources=settings.resources,
         cancel_grace_s=CANCEL_GRACE,
+        suspects_only=queue.quarantine,
     )

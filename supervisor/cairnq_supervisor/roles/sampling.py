@@ -1,4 +1,4 @@
-"""The keeper's look at how much waits in the queues of this host, for status and metrics."""
+"""The keeper's look at how much waits in the queues of this host: for status and metrics, scaling and suspects."""
 
 from __future__ import annotations
 
@@ -16,19 +16,38 @@ INTERVAL = 5.0
 BOUND = 10_000
 """Counted no further: the question costs the same with a million tasks waiting."""
 
+_NOTHING = (0, 0, None, 0)
 
-async def sample_for_ever(connection: Connection, link: Link, queues: Sequence[str], *, patience: float) -> None:
-    """Until cancelled. Nothing is said while nothing waits and nothing runs, so that an idle host sleeps.
 
-    `queues` may change.
-    """
-    said: dict[str, tuple[int, int, int | None]] = {}
-    while True:
-        found = await connection.ask("backlog", lambda store: store.backlog(queues, BOUND), patience=patience)
-        if found is not None:
-            counted = {queue: (one.due, one.running, one.oldest_ms) for queue, one in found.items()}
-            sample = {queue: numbers for queue, numbers in counted.items() if numbers != (0, 0, None)}
-            if sample or said:
-                link.send(Sampled({queue: list(numbers) for queue, numbers in sample.items()}))
-            said = sample
-        await asyncio.sleep(INTERVAL * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, not a secret
+class Sampling:
+    """`queues` may change. Nothing is said while nothing waits and nothing runs, so that an idle host sleeps."""
+
+    def __init__(self, connection: Connection, link: Link, queues: Sequence[str], *, patience: float) -> None:
+        self._connection = connection
+        self._link = link
+        self._queues = queues
+        self._patience = patience
+        self._soon = asyncio.Event()
+
+    def look_soon(self) -> None:
+        """Something has happened that the supervisor should hear of before the next turn."""
+        self._soon.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        loop = asyncio.get_running_loop()
+        said: dict[str, tuple[int, int, int | None, int]] = {}
+        while True:
+            self._soon.clear()
+            found = await self._connection.ask(
+                "backlog", lambda store: store.backlog(self._queues, BOUND), patience=self._patience
+            )
+            if found is not None:
+                counted = {queue: (one.due, one.running, one.oldest_ms, one.suspects) for queue, one in found.items()}
+                sample = {queue: numbers for queue, numbers in counted.items() if numbers != _NOTHING}
+                if sample or said:
+                    self._link.send(Sampled({queue: list(numbers) for queue, numbers in sample.items()}))
+                said = sample
+            turn = loop.call_later(INTERVAL * random.uniform(0.8, 1.2), self._soon.set)  # noqa: S311 - jitter
+            await self._soon.wait()
+            turn.cancel()

@@ -1,21 +1,22 @@
 """The keeper's duties to dead workers: settle what the lease table says, then sweep for what it does not say.
 
-A claim that was on the wire when its worker died may still execute on the server; the sweeps find it.
+A claim that was on the wire when its worker died may still execute on the server, and a row that somebody had locked is
+not settled at the first try; the sweeps find both.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
 from typing import TypeVar
 
 from cairnq.pure import envelope
 from cairnq.pure.backoff import delay_ms
 from cairnq.pure.clock import Clock, boottime
-from cairnq.pure.envelope import Envelope
 from cairnq.pure.models import Outcome, Settlement
 from cairnq.run.leases import Entry, LeaseState
 from cairnq.store.base import TaskStore
+from cairnq_supervisor.pure.evidence import was_alone
 from cairnq_supervisor.pure.messages import DutyDone, Settle, Settled
 from cairnq_supervisor.roles.beating import Lent
 from cairnq_supervisor.roles.connection import Connection
@@ -30,6 +31,8 @@ _RETRY = (0.05, 1.0)
 _PATIENCE = 5.0
 """Seconds that a statement may take."""
 
+_SPENT = frozenset({Outcome.CRASH, Outcome.FAIL})
+
 T = TypeVar("T")
 
 
@@ -37,11 +40,19 @@ class Duties:
     """One task for each dead worker, until nothing of it can turn up any more."""
 
     def __init__(
-        self, connection: Connection, link: Link, tables: MutableMapping[str, Lent], clock: Clock = boottime
+        self,
+        connection: Connection,
+        link: Link,
+        tables: MutableMapping[str, Lent],
+        *,
+        on_suspects: Callable[[], None],
+        clock: Clock = boottime,
     ) -> None:
+        """`on_suspects()` is called when tasks may have become suspects that are to run alone."""
         self._connection = connection
         self._link = link
         self._tables = tables
+        self._on_suspects = on_suspects
         self._clock = clock
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -64,20 +75,45 @@ class Duties:
     async def _fulfil(self, duty: Settle) -> None:
         lent = self._tables.get(duty.worker_id)
         entries = lent.table.entries() if lent is not None else []
-        settlements = [settlement_of(entry, duty) for entry in entries]
-        if settlements:
-            await self._insist(lambda store: store.settle_many(duty.worker_id, settlements))
-        failed = sum(settlement.outcome is Outcome.FAIL for settlement in settlements)
+        alone = lent is not None and was_alone(entries, calls=lent.table.in_flight_calls)
+        settlements = [settlement_of(entry, duty, alone=alone) for entry in entries]
+        left = await self._settle(duty, settlements)
+        failed = sum(settlement.outcome in _SPENT for settlement in settlements)
+        suspects = sum(settlement.outcome is Outcome.SUSPECT for settlement in settlements)
         crashed = [entry.task_id for entry in entries if _crashed(entry, duty)]
         names = await self._insist(lambda store: store.names(crashed)) if crashed else {}
-        self._link.send(Settled(duty.worker_id, failed, len(entries) - failed, names))
+        self._link.send(Settled(duty.worker_id, failed, len(entries) - failed, suspects, names))
+        if crashed:
+            self._on_suspects()
         for after in sweep_times(duty.lease, duty.horizon):
             await asyncio.sleep(max(0.0, duty.since + after - self._clock()))
-            found = await self._insist(lambda store: _sweep(store, duty))
+            found = len(left) - len(left := await self._settle(duty, left))
+            found += await self._sweep(duty, left, known=lent is not None)
             if found:
                 self._link.emit("worker.swept", worker_id=duty.worker_id, tasks=found)
         self._tables.pop(duty.worker_id, None)
         self._link.send(DutyDone(duty.worker_id))
+
+    async def _settle(self, duty: Settle, settlements: Sequence[Settlement]) -> list[Settlement]:
+        """What matched no row: somebody had locked it, or it was not the dead worker's any more."""
+        if not settlements:
+            return []
+        statuses = await self._insist(lambda store: store.settle_many(duty.worker_id, settlements))
+        return [item for item, status in zip(settlements, statuses, strict=True) if status is None]
+
+    async def _sweep(self, duty: Settle, left: Collection[Settlement], *, known: bool) -> int:
+        """Rows that the table did not know never started, so they are given back. `known`: there was a table."""
+        if not known and not duty.released:
+            crash = envelope.worker_crashed(duty.reason, duty.details)
+            backoff = {"backoff_ms": duty.retry_backoff_ms, "backoff_max_ms": duty.retry_backoff_max_ms}
+            return len(await self._insist(lambda store: store.fail_worker(duty.worker_id, crash, **backoff)))
+        held = await self._insist(lambda store: store.held_by(duty.worker_id))
+        tried = {(item.task_id, item.attempt) for item in left}
+        stray = [item for item in held if (item.task_id, item.attempt) not in tried]
+        if not stray:
+            return 0
+        statuses = await self._insist(lambda store: store.release_many(duty.worker_id, stray))
+        return sum(status is not None for status in statuses)
 
     async def _insist(self, write: Callable[[TaskStore], Awaitable[T]]) -> T:
         """Until it succeeds. The writes are fenced by worker and attempt, so that repeating one is harmless."""
@@ -93,35 +129,26 @@ class Duties:
             self._link.emit("keeper.fault", worker_id=duty.worker_id, error=error)
 
 
-async def _sweep(store: TaskStore, duty: Settle) -> int:
-    """Rows that the table did not know: never started, so a worker that we ended gives them back."""
-    if duty.released:
-        held = await store.held_by(duty.worker_id)
-        return len(await store.release_many(duty.worker_id, held)) if held else 0
-    crash = envelope.worker_crashed(duty.reason, duty.details)
-    backoff_ms, backoff_max_ms = duty.retry_backoff_ms, duty.retry_backoff_max_ms
-    return len(await store.fail_worker(duty.worker_id, crash, backoff_ms=backoff_ms, backoff_max_ms=backoff_max_ms))
-
-
 def _crashed(entry: Entry, duty: Settle) -> bool:
     """Whether the worker died under this call, or was ended for its sake."""
     return entry.state is LeaseState.STARTED and (not duty.released or entry.task_id in duty.overrun)
 
 
-def settlement_of(entry: Entry, duty: Settle) -> Settlement:
-    """Started: failed, or given back where we ended the worker. Not started, or ended but unsettled: given back."""
+def settlement_of(entry: Entry, duty: Settle, *, alone: bool) -> Settlement:
+    """Started: failed if it was `alone`, else a suspect; given back where we ended the worker.
+
+    Not started, or ended but unsettled: given back.
+    """
     if entry.state is not LeaseState.STARTED:
         return Settlement.release(entry.task_id, entry.attempt, started=False)
+    delay = delay_ms(entry.attempt, base_ms=duty.retry_backoff_ms, max_ms=duty.retry_backoff_max_ms)
     if entry.task_id in duty.overrun:
-        return _failed(entry, duty, envelope.handler_timeout(duty.max_run_ms))
+        late = envelope.handler_timeout(duty.max_run_ms)
+        return Settlement.fail(entry.task_id, entry.attempt, late, retryable=True, delay_ms=delay)
     if duty.released:
         return Settlement.release(entry.task_id, entry.attempt, started=True, reason=envelope.interrupted(duty.reason))
-    return _failed(entry, duty, envelope.worker_crashed(duty.reason, duty.details))
-
-
-def _failed(entry: Entry, duty: Settle, error: Envelope) -> Settlement:
-    delay = delay_ms(entry.attempt, base_ms=duty.retry_backoff_ms, max_ms=duty.retry_backoff_max_ms)
-    return Settlement.fail(entry.task_id, entry.attempt, error, retryable=True, delay_ms=delay)
+    crash = envelope.worker_crashed(duty.reason, duty.details)
+    return Settlement.crash(entry.task_id, entry.attempt, crash, alone=alone, delay_ms=delay)
 
 
 def sweep_times(lease: float, horizon: float) -> Sequence[float]:
