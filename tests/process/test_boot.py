@@ -11,6 +11,8 @@ import time
 import psycopg
 import pytest
 
+from tests.process.support import descriptors, until
+
 CONFIG = 'app = "gates:registry"\nlease = "5s"\n'
 NOBODY = "postgresql://postgres@127.0.0.1:{port}/nothing"
 
@@ -189,6 +191,18 @@ async def test_term_during_the_import_is_exit_0_with_nothing_forked(runs, fifo):
     run.send(signal.SIGTERM)
     assert await run.exit_code() == 0
     assert run.count("keeper.started") == 0
+
+
+async def test_signals_that_steer_change_nothing_during_the_import(runs, fifo):
+    run = await runs.start(CONFIG.replace("gates", "slow"), environment={"SLOW_IMPORT": fifo})
+    await run.event("supervisor.starting")
+    for number in (signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP, signal.SIGCONT, signal.SIGUSR1):
+        run.send(number)
+    writer = os.open(fifo, os.O_RDWR)
+    await until(lambda: fifo in descriptors(run.pid))
+    os.close(writer)
+    await run.ready()
+    assert await run.stop() == 0
 
 
 async def test_term_while_waiting_for_the_database_is_exit_0(runs, closed_port):

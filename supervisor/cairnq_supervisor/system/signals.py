@@ -38,7 +38,12 @@ def unblock() -> None:
 
 
 def end_at_once(leave: Callable[[int], None]) -> None:
-    """While nothing is forked yet: an ending signal calls `leave(signum)`, which must not return."""
+    """While nothing is forked yet: an ending signal calls `leave(signum)`, which must not return.
+
+    Those that steer a running supervisor have nothing to steer yet, and must not end or stop it.
+    """
+    for number in HANDLED - ENDING - {signal.SIGCHLD}:
+        signal.signal(number, _noted)
     for number in ENDING:
         signal.signal(number, lambda signum, _frame: leave(signum))
     unblock()
