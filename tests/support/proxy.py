@@ -33,9 +33,11 @@ class _Link:
     client: asyncio.StreamWriter
     server: asyncio.StreamWriter | None = None
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    aborted: bool = False
 
     def abort(self) -> None:
         """Both ends see a reset, not an orderly end."""
+        self.aborted = True
         for writer in (self.client, self.server):
             if writer is not None:
                 with contextlib.suppress(OSError):  # the peer was faster
@@ -141,7 +143,7 @@ class Proxy:
         links = list(self._links)
         for link in links:
             link.abort()
-            for task in link.tasks:
+            for task in link.tasks if link.server is not None else ():
                 task.cancel()
         await asyncio.gather(*(task for link in links for task in link.tasks), return_exceptions=True)
 
@@ -160,13 +162,16 @@ class Proxy:
         self._count(link, present=True)
         try:
             await self._join(link, reader)
-        except (OSError, asyncio.CancelledError):
+        except* (OSError, asyncio.CancelledError):  # of a pump: in a group
             link.abort()
         finally:
             self._count(link, present=False)
 
     async def _join(self, link: _Link, reader: asyncio.StreamReader) -> None:
         from_server, link.server = await asyncio.open_connection("127.0.0.1", self._target_port)
+        if link.aborted:  # meanwhile; a connection that is cancelled as it comes about would be nobody's
+            link.abort()
+            return
         async with asyncio.TaskGroup() as pumps:
             for source, sink, direction in (
                 (reader, link.server, Direction.REQUESTS),
