@@ -9,7 +9,8 @@ import pytest
 
 from cairnq import CairnQ
 from tests.support import peers
-from tests.support.peers import Peer
+from tests.support.peers import Peer, PeerError
+from tests.support.roles import role_of
 from tests.support.routes import Route, is_file
 from tests.support.tasks import ask
 
@@ -64,3 +65,14 @@ async def test_a_queued_task_is_announced_once(release: Peer, empty_database: st
             listening.execute("notify cairnq_queued, 'the last'")
             heard = [note.payload for note in listening.notifies(timeout=10, stop_after=2)]
     assert heard == ["q", "the last"], triggers
+
+
+@pytest.mark.postgres
+async def test_theirs_cannot_connect_as_a_client_of_ours(release: Peer, database: str) -> None:
+    """It makes its ledger at each connect. docs/operations.md says so: who wants it gives it more rights."""
+    with role_of(database, "client") as dsn, pytest.raises(PeerError, match="permission denied for schema public"):
+        async with peers.running(release, dsn):
+            pass
+    with role_of(database, "client") as dsn:
+        async with Route(dsn).client() as ours:
+            assert await ours.submit("x")

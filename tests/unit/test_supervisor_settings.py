@@ -214,6 +214,8 @@ def test_durations_for_people(seconds, text):
         ("postgresql://u:secret@h:5/d?sslmode=require", "postgresql://u@h:5/d?sslmode=require"),
         ("postgresql://h/d?user=u&password=secret", "postgresql://h/d?user=u"),
         ("host=h password=secret user=u", "host=h password=*** user=u"),
+        ("host=h sslpassword=secret user=u", "host=h sslpassword=*** user=u"),
+        ("postgresql://u@h/d?sslpassword=secret&sslkey=k", "postgresql://u@h/d?sslkey=k"),
         ("host=h password='a secret \\' thing' user=u", "host=h password=*** user=u"),
     ],
 )

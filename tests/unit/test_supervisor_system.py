@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -331,3 +333,26 @@ def test_of_many_that_race_for_a_control_socket_exactly_one_has_it(tmp_path):
         thread.join()
     assert len(won) == 1
     won[0].close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else for a moment")
+def test_another_users_connection_is_closed_whatever_the_mode_of_the_socket():
+    with tempfile.TemporaryDirectory() as folder:
+        control = ControlSocket(Path(folder, "c.sock"))
+        Path(folder).chmod(0o755)
+        control.path.chmod(0o666)
+        for user, served in ((0, True), (65_534, False)):
+            pid = os.fork()
+            if pid == 0:
+                os.setuid(user)
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.connect(str(control.path))
+                    os._exit(0 if client.recv(1) else 1)
+            select.select([control], [], [])
+            accepted = control.accept()
+            assert (accepted is not None) is served
+            if accepted is not None:
+                accepted.send(b"x")
+                accepted.close()
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == (0 if served else 1)
+        control.close()

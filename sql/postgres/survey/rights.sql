@@ -14,7 +14,8 @@ select has_database_privilege(current_database(), 'create'),
         from (values
             ('cairnq_tasks', 'select'), ('cairnq_tasks', 'insert'), ('cairnq_tasks', 'update'),
             ('cairnq_tasks', 'delete'), ('cairnq_task_keys', 'select'), ('cairnq_task_keys', 'insert'),
-            ('cairnq_task_keys', 'update'), ('cairnq_meta', 'select'), ('cairnq_migrations', 'select')
+            ('cairnq_task_keys', 'update'), ('cairnq_meta', 'select'), ('cairnq_meta', 'insert'),
+            ('cairnq_meta', 'update'), ('cairnq_migrations', 'select')
         ) as w (relation, privilege)
         join pg_catalog.pg_class c on c.relname = w.relation and c.relnamespace = n.oid and c.relkind in ('r', 'p')
         where not has_table_privilege(c.oid, w.privilege)

@@ -15,6 +15,7 @@ from cairnq_supervisor.commands import (
     migrate,
     purge,
     retry,
+    roles,
     stats,
     status,
     steering,
@@ -22,7 +23,10 @@ from cairnq_supervisor.commands import (
 )
 from cairnq_supervisor.commands.shape import Commands
 
-_ALL = (init, check, doctor, migrate, submit, get, listing, stats, cancel, retry, purge, status, steering, completion)
+_SETTING_UP = (init, check, doctor, migrate, roles)
+_QUEUE = (submit, get, listing, stats, cancel, retry, purge)
+_SUPERVISOR = (status, steering)
+_ALL = (*_SETTING_UP, *_QUEUE, *_SUPERVISOR, completion)
 
 
 def add_to(commands: Commands) -> None:

@@ -26,6 +26,9 @@ from cairnq_supervisor.roles.application import (
 from cairnq_supervisor.roles.file_survey import survey_file
 from cairnq_supervisor.roles.survey import Survey, survey
 
+_FOR_RETENTION = ("insert on cairnq_meta", "update on cairnq_meta")
+"""Without it nobody needs the duty's row."""
+
 
 def check(options: argparse.Namespace) -> Answer:
     """A finding for each thing looked at. Changes nothing."""
@@ -97,9 +100,9 @@ def _rights(settings: Settings, found: Survey) -> Iterator[Finding]:
     elif rights.owns is None and rights.create is False:
         says = f"{role!r} may not create tables in schema {found.schema!r}"
         yield fault("rights", says, "run cairnq migrate as a role that may", code=Exit.CONFIG)
-    elif rights.missing:
-        advice = "grant them, and default privileges for tables to come"
-        yield fault("rights", f"{role!r} lacks {', '.join(rights.missing)}", advice, code=Exit.CONFIG)
+    elif missing := [right for right in rights.missing if settings.retention or right not in _FOR_RETENTION]:
+        advice = "see cairnq roles --worker, and give default privileges for tables to come"
+        yield fault("rights", f"{role!r} lacks {', '.join(missing)}", advice, code=Exit.CONFIG)
     elif rights.owns is False and settings.migrate:
         yield ok("rights", f"{role!r} may do all but migrate; set migrate = false, and migrate as the owner")
     else:

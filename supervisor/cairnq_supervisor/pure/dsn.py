@@ -9,7 +9,8 @@ _FILE = "sqlite:///"
 _FILE_EXAMPLE = '"sqlite:///cairnq.db" (beside the configuration) or "sqlite:////var/lib/shop/cairnq.db"'
 _SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
 _OURS = ("postgresql", "postgres", "sqlite")
-_PAIR = re.compile(r"(?i)\bpassword\s*=\s*('(?:[^'\\]|\\.)*'|\S+)")
+_SECRETS = ("password", "sslpassword", "oauth_client_secret")
+_PAIR = re.compile(rf"(?i)\b({'|'.join(_SECRETS)})\s*=\s*('(?:[^'\\]|\\.)*'|\S+)")
 
 
 def foreign_scheme(dsn: str) -> str | None:
@@ -51,17 +52,17 @@ def has_password(dsn: str) -> bool:
     if "://" not in dsn:
         return _PAIR.search(dsn) is not None
     _, userinfo, query = _split(dsn)
-    return ":" in userinfo or any(key.lower() == "password" for key, _ in parse_qsl(query, keep_blank_values=True))
+    return ":" in userinfo or any(key.lower() in _SECRETS for key, _ in parse_qsl(query, keep_blank_values=True))
 
 
 def without_password(dsn: str) -> str:
     """The same string with no password in it."""
     if "://" not in dsn:
-        return _PAIR.sub("password=***", dsn)
+        return _PAIR.sub(r"\1=***", dsn)
     parts = urlsplit(dsn)
     rest, userinfo, query = _split(dsn)
     user = userinfo.partition(":")[0]
-    kept = [(k, v) for k, v in parse_qsl(query, keep_blank_values=True) if k.lower() != "password"]
+    kept = [(k, v) for k, v in parse_qsl(query, keep_blank_values=True) if k.lower() not in _SECRETS]
     netloc = f"{user}@{rest}" if user else rest
     # Not urlunsplit: that drops the slashes before an empty host.
     return f"{parts.scheme}://{netloc}{parts.path}" + (f"?{urlencode(kept)}" if kept else "")

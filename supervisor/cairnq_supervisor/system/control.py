@@ -6,10 +6,13 @@ import contextlib
 import fcntl
 import os
 import socket
+import struct
 from pathlib import Path
 
 _BACKLOG = 16
 _MODE = 0o600
+_ROOT = 0
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 class Occupied(Exception):
@@ -38,10 +41,13 @@ class ControlSocket:
         return self._socket.fileno()
 
     def accept(self) -> socket.socket | None:
-        """The next client, non-blocking; None when there is none, or no descriptor for it."""
+        """The next client, non-blocking; None when there is none, no descriptor for it, or it is another user's."""
         try:
             client, _ = self._socket.accept()
         except OSError:
+            return None
+        if _user_of(client) not in (os.geteuid(), _ROOT):
+            client.close()
             return None
         client.setblocking(False)
         return client
@@ -84,3 +90,11 @@ class ControlSocket:
         listener.setblocking(False)
         listener.listen(_BACKLOG)
         return listener
+
+
+def _user_of(client: socket.socket) -> int:
+    """As the kernel saw it at its connect. The mode of the socket says the same, until somebody changes it."""
+    if not hasattr(socket, "SO_PEERCRED"):  # only Linux has it; elsewhere the mode must do
+        return os.geteuid()
+    _, user, _ = _CREDENTIALS.unpack(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return int(user)

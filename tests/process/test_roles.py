@@ -1,0 +1,42 @@
+"""A fleet whose role may do no more than a worker needs, for a client that may do less."""
+
+from __future__ import annotations
+
+import signal
+
+from cairnq import CairnQ
+from tests.process.test_secrets import said_by
+from tests.support.roles import role_of
+
+FLEET = """
+app = "gates:registry"
+migrate = false
+lease = "5s"
+drain_timeout = "5s"
+[queues.default]
+processes = 2
+concurrency = 2
+[retention]
+succeeded = "0s"
+"""
+
+
+async def test_a_fleet_and_its_clients_need_no_more_than_cairnq_roles_gives_them(runs, database, gate):
+    with role_of(database, "worker") as worker, role_of(database, "client") as client_dsn:
+        run = await runs.start(FLEET, dsn=worker)
+        await run.ready()
+        async with CairnQ.postgres(client_dsn) as client:
+            assert (await client.wait((await client.submit("echo", 1, key="k")).id)).result == 1
+            held = await client.submit("gated", gate.path)
+            (arrival,) = await gate.arrivals(1)
+            run.kill(arrival.pid, signal.SIGKILL)
+            await run.event("worker.settled", failed=1)
+            (again,) = await gate.arrivals(1)
+            again.let_go()
+            assert (await client.wait(held.id)).succeeded
+        await run.event("retention.swept")
+        checked = await said_by(run, "check", dsn=worker)
+        assert "ok       rights" in checked
+        assert "may do all that is needed" in checked
+        assert run.count("upkeep.failed") == 0
+        assert await run.stop() == 0
