@@ -22,15 +22,19 @@ TASK = "task_000100000"
 ERROR = json.dumps({"code": "x"})
 NOW_MS = time.time_ns() // 1_000_000
 SOON = NOW_MS + 3_600_000
+SUSPECT = json.dumps({"code": "worker_crashed", "message": "m", "details": {"signal": 9, "suspect": 2}})
 
-# How many of 200,000, and what they are: due, in backoff at a high priority, foreign names, running, finished.
+# How many of 200,000, and what they are: due, in backoff at a high priority, foreign names, running, finished; and
+# suspects, with a little due work behind them.
 MIX: list[tuple[float, dict[str, Any]]] = [
-    (0.45, {"status": "queued", "name": "ours", "run_at_ms": NOW_MS - 1000}),
+    (0.4, {"status": "queued", "name": "ours", "run_at_ms": NOW_MS - 1000}),
     (0.10, {"status": "queued", "name": "ours", "run_at_ms": SOON, "priority": 9}),
     (0.20, {"status": "queued", "name": "foreign", "run_at_ms": NOW_MS - 2000, "queue": "mixed", "priority": 5}),
     (0.05, {"status": "queued", "name": "ours", "run_at_ms": NOW_MS - 1000, "queue": "mixed"}),
     (0.005, {"status": "running", "worker_id": "me", "attempt": 1, "lease_until_ms": SOON}),
     (0.17, {"status": "succeeded", "completed_at_ms": NOW_MS - 5000}),
+    (0.025, {"status": "queued", "queue": "haunted", "run_at_ms": NOW_MS - 9000, "error": SUSPECT}),
+    (0.025, {"status": "queued", "queue": "haunted", "run_at_ms": NOW_MS - 1000}),
     (0.025, {"status": "failed", "completed_at_ms": NOW_MS - 5000, "correlation_id": "c", "root_id": "root"}),
 ]
 
@@ -104,7 +108,7 @@ STATEMENTS = sorted(
 
 def fill(path: Path, rows: int) -> None:
     columns = ("name", "queue", "priority", "worker_id", "attempt", "lease_until_ms", "run_at_ms", "completed_at_ms")
-    columns += ("status", "root_id", "correlation_id")
+    columns += ("status", "root_id", "correlation_id", "error")
     default = {"name": "ours", "queue": "default", "priority": 0, "attempt": 0, "run_at_ms": NOW_MS}
     with closing(sqlite3.connect(path)) as connection, connection:
         number = 0
@@ -221,6 +225,10 @@ CLAIMS = {
     "any name": ("claim", {}),
     "our name, alone in its queue": ("claim_named", {}),
     "our name, behind 40,000 of a foreign one": ("claim_named", {"queues": ["mixed"]}),
+    "our name, behind 5,000 suspects": ("claim_named", {"queues": ["haunted"]}),
+    "one of 5,000 suspects": ("claim_suspect", {"queues": ["haunted"]}),
+    "a look for suspects": ("suspect_waits", {"queues": ["haunted"]}),
+    "a look behind suspects": ("due", {"queues": ["haunted"]}),
     "two queues": ("claim", {"queues": ["default", "mixed"]}),
     "a look": ("due", {}),
     "a look for a name": ("due", {"queues": ["mixed"]}),

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 LEASE_S = 3000
+MARKS = ("worker_crashed 1", "worker_crashed 2")
+"""Errors of tasks that were in flight at one death, and at two or more."""
 
 
 @dataclass
@@ -81,8 +83,12 @@ class Model:
             self.keys[key] = task_id
         self.rows[task_id] = row
 
-    def claim(self, worker_id: str, limit: int) -> list[str]:
-        due = [(-row.priority, row.run_at, task_id) for task_id, row in self.rows.items() if self._is_due(row)]
+    def claim(self, worker_id: str, limit: int, *, suspects: bool = False) -> list[str]:
+        due = [
+            (-row.priority, row.run_at, task_id)
+            for task_id, row in self.rows.items()
+            if self._is_due(row) and (row.error == MARKS[-1]) == suspects
+        ]
         claimed = [task_id for _, _, task_id in sorted(due)[:limit]]
         for task_id in claimed:
             row = self.rows[task_id]
@@ -126,6 +132,15 @@ class Model:
             row.end("failed", error="interrupted")
         else:
             row.queue_again(row.run_at, attempt=row.attempt - 1)
+
+    def crash(self, row: Row, *, alone: bool, delay: int) -> None:
+        error = MARKS[row.error in MARKS]
+        if alone or row.cancel_asked:
+            self.fail(row, error, retryable=True, delay=delay)
+        elif row.max_attempts == 1:
+            row.end("failed", error=error)
+        else:
+            row.queue_again(self.moment(delay), error=error, attempt=row.attempt - 1)
 
     def forget(self, task_id: str, row: Row) -> str:
         if row.cancel_asked:

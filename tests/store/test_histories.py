@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from cairnq import AlreadyExists, LostLease, PostgresStore, Settlement, Task
-from cairnq.pure.envelope import envelope
+from cairnq.pure.envelope import envelope, worker_crashed
 from cairnq.pure.models import CONFLICTS, Held
 from tests.store.model import LEASE_S, Model, Row
 from tests.support.clock import ClockOfDatabase
@@ -18,6 +18,7 @@ from tests.support.clock import ClockOfDatabase
 WORKERS = ("worker_one", "worker_two")
 KEYS = ("k", "l")
 ERROR = envelope("Broken", "broke", "it broke", retryable=True)
+DEATH = worker_crashed("it died", {"signal": 9})
 
 # No sum of the steps comes near a lease's or a delay's end, so that the real time of a history decides nothing.
 DELAY_S = 2500
@@ -43,7 +44,8 @@ SUBMIT = step(
     key=st.sampled_from([None, None, *KEYS]),
     conflict=st.sampled_from(CONFLICTS),
 )
-CLAIM = step("claim", by=BY, limit=st.integers(1, 2))
+CLAIM = step("claim", by=BY, limit=st.integers(1, 2), names=st.sampled_from([None, ["x"], ["w", "x", "y"]]))
+CRASH = step("crash", **MINE, alone=st.booleans(), delay=st.sampled_from([0, 0, DELAY_S]))
 
 STEPS = st.one_of(  # without submits and claims there is nothing to do
     *(SUBMIT, SUBMIT, SUBMIT, CLAIM, CLAIM, CLAIM, CLAIM),
@@ -54,6 +56,7 @@ STEPS = st.one_of(  # without submits and claims there is nothing to do
     step("heartbeat", **MINE),
     step("release", **MINE, started=st.booleans()),
     step("forget", **MINE),
+    *(CRASH, CRASH, CRASH, step("claim_suspect", by=BY), step("claim_suspect", by=BY)),
     step("cancel", which=WHICH),
     step("retry", which=WHICH, reset_attempt=st.booleans()),
     step("cancel_by_key", key=st.sampled_from(KEYS)),
@@ -103,9 +106,13 @@ class History:
         assert task.id not in self.model.rows
         self.model.insert(task.id, Row(max_attempts, priority, self.model.moment(delay)), key)
 
-    async def _claim(self, *, by: str, limit: int) -> None:
-        claimed = await self.store.claim_many([self._queue], self._worker(by), LEASE_S * 1000, limit, None)
+    async def _claim(self, *, by: str, limit: int, names: list[str] | None) -> None:
+        claimed = await self.store.claim_many([self._queue], self._worker(by), LEASE_S * 1000, limit, names)
         assert [item.task.id for item in claimed] == self.model.claim(self._worker(by), limit)
+
+    async def _claim_suspect(self, *, by: str) -> None:
+        claimed = await self.store.claim_suspect([self._queue], self._worker(by), LEASE_S * 1000, ["x"])
+        assert [item.task.id for item in claimed] == self.model.claim(self._worker(by), 1, suspects=True)
 
     def _worker(self, name: str) -> str:
         return f"{name} of {self._queue}"
@@ -163,6 +170,15 @@ class History:
         [status] = await self.store.release_many(worker_id, [Held(task_id, attempt or 0)], started=started)
         if row is not None:
             self.model.release(row, started=started)
+        assert status == (row and row.status)
+
+    async def _crash(self, *, alone: bool, delay: int, **mine: Any) -> None:
+        task_id, worker_id, attempt = self._target(**mine, must_name=True)
+        row = self.model.held(task_id, worker_id, attempt)
+        crash = Settlement.crash(task_id, attempt or 0, DEATH, alone=alone, delay_ms=delay * 1000)
+        [status] = await self.store.settle_many(worker_id, [crash])
+        if row is not None:
+            self.model.crash(row, alone=alone, delay=delay)
         assert status == (row and row.status)
 
     async def _forget(self, **mine: Any) -> None:
@@ -223,8 +239,12 @@ class History:
 def shown(task: Task) -> tuple[Any, ...]:
     return (
         *(task.status, task.attempt, task.worker_id, task.lease_until_ms is not None, task.cancel_requested),
-        *(task.result, task.error and task.error["code"], task.progress, task.message),
+        *(task.result, task.error and _error(task.error), task.progress, task.message),
     )
+
+
+def _error(error: dict[str, Any]) -> str:
+    return f"{error['code']} {error['details']['suspect']}" if error["code"] == "worker_crashed" else str(error["code"])
 
 
 NUMBERS = itertools.count()
@@ -244,6 +264,6 @@ async def test_any_history_leaves_what_the_model_says(
 ) -> None:
     history = History(store, test_clock, next(NUMBERS))
     await history.take("submit", {"key": "k", "conflict": "reuse", "delay": 0, "max_attempts": 2, "priority": 0})
-    await history.take("claim", {"by": WORKERS[0], "limit": 1})
+    await history.take("claim", {"by": WORKERS[0], "limit": 1, "names": None})
     for name, arguments in steps:
         await history.take(name, arguments)

@@ -97,6 +97,18 @@ def test_queues_that_share_a_single_unit_take_turns_while_both_have_work():
     assert turns == [0, 1, 0, 1]
 
 
+def test_a_worker_for_suspects_gets_a_unit_in_its_turn_though_its_queue_has_one():
+    host = Host()
+    host.join("usual", "train", amount=1)
+    host.join("s0", "train (suspects)", amount=1, most=1)
+    assert host.shares == {"usual": 1, "s0": 0}
+    host.now += SLICE
+    host.sample(**{"train": 5, "train (suspects)": 1})
+    assert host.shares == {"usual": 0, "s0": 1}
+    host.leave("s0")
+    assert host.shares == {"usual": 1}
+
+
 def test_a_queue_keeps_its_unit_for_a_slice_and_while_nobody_else_has_work():
     host = Host()
     host.join("a", "train", amount=1)
