@@ -33,7 +33,7 @@ async def walk(ctx: cairnq.TaskContext, folder: str) -> dict[str, Any]:
 
 
 @registry.task
-def inspect(ctx: cairnq.TaskContext, path: str) -> dict[str, Any]:
+def inspect(ctx: cairnq.BlockingContext, path: str) -> dict[str, Any]:
     """A plain function: it runs on a thread, so reading a big file blocks nobody."""
     content = Path(path).read_bytes()
     return {

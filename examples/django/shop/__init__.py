@@ -1,0 +1,1 @@
+"""A shop that takes orders, and sends a receipt for each one that was really placed."""
