@@ -78,7 +78,12 @@ _cairnq() {{
 {cases}
     esac
 }}
-compdef _cairnq cairnq
+# Found in fpath, this file is what the first completion calls; sourced, it says what there is to call.
+if [[ $funcstack[1] == _cairnq ]]; then
+    _cairnq "$@"
+else
+    compdef _cairnq cairnq
+fi
 """
 
 
@@ -111,7 +116,7 @@ def _bash_value(option: Option) -> str:
 def _zsh_specs(option: Option) -> list[str]:
     value = f"({' '.join(option.choices)})" if option.choices else ("_files" if option.is_file else " ")
     if not option.flags:
-        return [_zsh_quote(f"1::{value}")]
+        return [_zsh_quote(f"1:{_zsh_escape(option.help)}:{value}")]
     tail = f":value:{value}" if option.takes_value else ""
     return [_zsh_quote(f"{flag}[{_zsh_escape(option.help)}]{tail}") for flag in option.flags]
 
@@ -131,5 +136,5 @@ def _fish_option(command: str, option: Option) -> str:
     if option.choices:
         line += f" -a {_quoted(option.choices)}"
     if option.takes_value and option.flags:
-        line += " -r" + (" -F" if option.is_file else "")
+        line += " -r -F" if option.is_file else " -x"
     return f"{line} -d {shlex.quote(option.help)}" if option.help else line
