@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 
 import psycopg
@@ -99,6 +100,27 @@ def test_a_handler_that_nobody_registered_is_78(project, cairnq):
     said = cairnq("check")
     assert said.code == 78
     assert "'send_male', which is not registered" in said.out
+
+
+def test_a_limit_below_what_the_application_takes_is_78(project, cairnq):
+    write(project, 'app = "shop_tasks:registry"\n[queues.mail]\nmax_rss = "1MiB"\n')
+    said = cairnq("check")
+    assert said.code == 78
+    assert "queues.mail.max_rss is 1 MiB, but a worker takes" in said.out
+
+
+def test_an_address_that_another_program_has_is_78_and_a_free_one_is_fine(project, cairnq):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        write(project, f'app = "shop_tasks:registry"\nhttp = "{where}"\n')
+        said = cairnq("check")
+        assert said.code == 78
+        assert f"cannot listen on {where}: [Errno 98] Address already in use; free it" in said.out
+    said = cairnq("check", "--json")
+    assert said.code == 0, said.out
+    assert verdicts(said)["http"] == Verdict.OK
 
 
 def test_an_empty_database_is_fine_where_the_first_start_may_make_the_tables(

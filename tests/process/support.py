@@ -251,6 +251,19 @@ class Gate:
             self._arrivals.put_nowait(Arrival(int(words[0]), words[1], int(words[2]), reader, writer))
 
 
+async def said_by(run: Run, *arguments: str, dsn: str = "") -> str:
+    """What another command says with this supervisor's configuration, to both streams."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "cairnq_supervisor", *arguments, "-c", str(run.config)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "PYTHONPATH": str(APP), "CAIRNQ_DSN": dsn},
+    )
+    out, _ = await process.communicate()
+    return out.decode()
+
+
 async def until(condition: Callable[[], bool]) -> None:
     """For what the kernel knows and tells nobody: looks again until it is so."""
     async with asyncio.timeout(PATIENCE):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.process.support import children
+from tests.process.support import children, said_by
 
 FLEET = """
 app = "gates:registry"
@@ -197,6 +197,14 @@ async def test_a_flood_of_connections_and_scrapes_leaves_the_tree_untouched(runs
         sock.close()
     assert set(children(run.pid)) == before
     assert run.count("lease.lost") == 0
+    assert await run.stop() == 0
+
+
+async def test_the_address_of_the_supervisor_that_is_to_be_replaced_is_no_fault(runs, database):
+    run, gateway = await start(runs)
+    await run.ready()
+    run.config.write_text(FLEET.replace(":0", f":{gateway.port}"))
+    assert f"is in use while the supervisor of this configuration runs (pid {run.pid})" in await said_by(run, "check")
     assert await run.stop() == 0
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.process.support import children
+from tests.process.support import children, said_by
 from tests.process.test_gateway import Gateway
 
 SECRET = "hush-S3CRET"
@@ -39,18 +36,6 @@ def look(ctx, payload):
 def crash(ctx, payload):
     os.kill(os.getpid(), 9)
 """
-
-
-async def said_by(run, *arguments, dsn=""):
-    """What a command says about this supervisor, to both sides."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "cairnq_supervisor", *arguments, "-c", str(run.config)),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env={**os.environ, "CAIRNQ_DSN": dsn},
-    )
-    return (await process.communicate())[0].decode()
 
 
 def shown_by_the_kernel(pid):

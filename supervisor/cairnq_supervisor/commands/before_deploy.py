@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 from collections.abc import Iterator
 
 from cairnq.pure.errors import CairnQError, MigrationsPending
-from cairnq_supervisor.commands.answer import Answer
+from cairnq_supervisor.commands.answer import Answer, Refusal
+from cairnq_supervisor.commands.calling import ask
 from cairnq_supervisor.commands.reporting import configuration_faults, reached_file, report
 from cairnq_supervisor.commands.serving import configured, exit_code, make_store
 from cairnq_supervisor.config import Configuration
@@ -15,6 +17,7 @@ from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.findings import Finding, fault, ok, skipped
 from cairnq_supervisor.pure.judging import connection_budget
+from cairnq_supervisor.pure.requests import Status
 from cairnq_supervisor.pure.settings import ConfigurationError, Settings
 from cairnq_supervisor.roles.application import (
     ApplicationError,
@@ -23,8 +26,10 @@ from cairnq_supervisor.roles.application import (
     put_first_on_path,
     registry_for,
 )
+from cairnq_supervisor.roles.boot import size_fault
 from cairnq_supervisor.roles.file_survey import survey_file
 from cairnq_supervisor.roles.survey import Survey, survey
+from cairnq_supervisor.system.http import listen
 
 _FOR_RETENTION = ("insert on cairnq_meta", "update on cairnq_meta")
 """Without it nobody needs the duty's row."""
@@ -36,7 +41,8 @@ def check(options: argparse.Namespace) -> Answer:
         configuration = configured(options, needs_app=True)
     except ConfigurationError as error:
         return report(configuration_faults(error))
-    return report([*_application(configuration), *asyncio.run(_database(configuration.settings))])
+    found = [*_application(configuration), *_address(options, configuration.settings)]
+    return report([*found, *asyncio.run(_database(configuration.settings))])
 
 
 def _application(configuration: Configuration) -> Iterator[Finding]:
@@ -56,6 +62,31 @@ def _application(configuration: Configuration) -> Iterator[Finding]:
     for queue in settings.queues if not faults else ():
         names = ", ".join(sorted(registry_for(registry, queue).handlers))
         yield ok("queue", f"{queue.name}: {queue.processes} process(es) of {queue.concurrency}, runs {names}")
+        if reason := size_fault(queue):
+            yield fault("memory", reason, "raise it: the application itself needs that much", code=Exit.CONFIG)
+
+
+def _address(options: argparse.Namespace, settings: Settings) -> Iterator[Finding]:
+    """Whether the gateway could listen. The supervisor that is about to be replaced may be who does."""
+    where = settings.http
+    if where is None:
+        return
+    try:
+        listen(where).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE and (pid := _running(options)) is not None:
+            yield ok("http", f"{where} is in use while the supervisor of this configuration runs (pid {pid})")
+        else:
+            yield fault("http", f"cannot listen on {where}: {error}", "free it, or choose another", code=Exit.CONFIG)
+    else:
+        yield ok("http", f"{where} is free")
+
+
+def _running(options: argparse.Namespace) -> int | None:
+    try:
+        return int(ask(argparse.Namespace(config=options.config, socket=None), Status())["supervisor"]["pid"])
+    except Refusal:
+        return None
 
 
 async def _database(settings: Settings) -> list[Finding]:

@@ -7,6 +7,7 @@ import os
 from cairnq.run.leases import margin
 from cairnq.run.registry import Registry
 from cairnq_supervisor.pure import dsn
+from cairnq_supervisor.pure.settings import QueueSettings
 from cairnq_supervisor.roles.application import (
     ApplicationError,
     application_faults,
@@ -27,12 +28,20 @@ def boot(plan: WorkerPlan) -> Registry:
     return registry_for(registry, plan.queue)
 
 
+def size_fault(queue: QueueSettings) -> str | None:
+    """Why this process, with the application in it, cannot be a worker: a limit that is passed from the beginning
+    would replace one after another.
+    """
+    limit, size = queue.max_rss, resident_bytes(os.getpid())
+    if limit is None or size is None or size <= limit:
+        return None
+    key = f"queues.{queue.name}.max_rss"
+    return f"{key} is {limit >> 20} MiB, but a worker takes {size >> 20} MiB when it has booted"
+
+
 def _check_size(plan: WorkerPlan) -> None:
-    """A limit that is passed from the beginning would replace worker after worker."""
-    limit, size = plan.queue.max_rss, resident_bytes(os.getpid())
-    if limit is not None and size is not None and size > limit:
-        key = f"queues.{plan.queue.name}.max_rss"
-        raise ApplicationError(f"{key} is {limit >> 20} MiB, but a worker takes {size >> 20} MiB when it has booted")
+    if reason := size_fault(plan.queue):
+        raise ApplicationError(reason)
 
 
 def _check_clock(plan: WorkerPlan) -> None:
