@@ -11,6 +11,7 @@ from cairnq import CairnQ, LostLease, TaskContext
 from cairnq.pure.ids import new_worker_id
 from tests.support.peers import PeerProcess
 from tests.support.routes import Route
+from tests.support.suspects import suspect
 
 LEASE_MS = 1500
 """Short, so that a beat (a third of it) tells of a cancel soon and a lost lease is found soon."""
@@ -103,3 +104,12 @@ async def test_we_retry_and_purge_what_they_ended(ours: CairnQ, theirs: PeerProc
     await ours.cancel(task["id"])
     assert await ours.purge() == [task["id"]]
     assert await theirs.call("get_by_key", key="k") is None
+
+
+async def test_their_worker_runs_a_suspect_of_ours_as_any_other_task(ours: CairnQ, theirs: PeerProcess) -> None:
+    """The mark is an error like another to them: what we would run alone is not left lying by their claims."""
+    task_id = await suspect(ours.store, "x", "kept")
+    assert not await ours.store.claim(["default"], new_worker_id(), names=["x"])
+    await theirs.call("work", handlers={"x": "echo"}, queues=["default"])
+    ended = await ours.wait(task_id)
+    assert (ended.status, ended.result, ended.attempt) == ("succeeded", "kept", 1)

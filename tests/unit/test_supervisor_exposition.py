@@ -36,6 +36,7 @@ STATUS = {
             "max_in_flight_bytes": None,
             "backlog": 7,
             "oldest_ms": 1500,
+            "suspects": 2,
             "paused": False,
         }
     ],
@@ -131,6 +132,7 @@ def test_the_whole_page_is_read_back_by_the_official_parser():
     send = ("name", "send")
     assert samples["cairnq_queue_backlog", mail] == 7
     assert samples["cairnq_queue_oldest_seconds", mail] == 1.5
+    assert samples["cairnq_queue_suspects", mail] == 2
     assert samples["cairnq_queue_processes_ready", mail] == 2
     assert ("cairnq_queue_in_flight_bytes_limit", mail) not in samples
     assert samples["cairnq_worker_in_flight_calls", mail, ("slot", "1")] == 1

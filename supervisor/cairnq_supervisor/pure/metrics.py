@@ -32,6 +32,7 @@ _QUEUE_GAUGES = (
     ("in_flight_bytes_limit", "Payload bytes that may be held", lambda q: q.get("max_in_flight_bytes")),
     ("backlog", "Due tasks that wait, of all hosts", lambda q: q.get("backlog")),
     ("demand", "Due and running tasks, of all hosts", lambda q: q.get("demand")),
+    ("suspects", "Queued tasks that are to run alone, of all hosts", lambda q: q.get("suspects")),
     ("oldest_seconds", "How long the oldest due task has waited", lambda q: _scaled(q.get("oldest_ms"), 1e-3)),
     ("paused", "1 while claiming is paused", lambda q: int(bool(q.get("paused")))),
 )
