@@ -28,6 +28,8 @@ def encode(value: Any, what: str = "value") -> str:
     that is no string) and for what PostgreSQL's jsonb refuses (NUL characters and lone surrogates).
     `what` names the value in the message.
     """
+    if value is None:
+        return "null"
     try:
         _refuse_odd_keys(value, what)
         text = _encoder.encode(value)

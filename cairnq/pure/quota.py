@@ -123,8 +123,10 @@ class PayloadBudget:
 
     def admits(self, size: int) -> bool:
         """Whether a payload may start beside those that run. One beyond a whole ceiling starts alone."""
-        return all(one.running == 0 or one.running + size <= one.most for one in self.ceilings())
+        ceilings = self.ceilings()
+        return not ceilings or all(one.running == 0 or one.running + size <= one.most for one in ceilings)
 
     def beyond(self, size: int) -> int | None:
         """The ceiling that such a payload could never keep under; None where there is none."""
-        return min((ceiling.most for ceiling in self.ceilings() if size > ceiling.most), default=None)
+        ceilings = self.ceilings()
+        return min((one.most for one in ceilings if size > one.most), default=None) if ceilings else None

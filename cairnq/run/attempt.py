@@ -105,6 +105,8 @@ class Attempt:
         if self.slot is None:
             return
         slot, self.slot, self.status = self.slot, None, status
+        # Circles: all in them would wait for the garbage collector, and the payload with them.
+        self.call, self._on_lost = None, []
         self.table.free(slot)
         self._on_closed(self, slot)
         if self._waiter is not None and not self._waiter.done():

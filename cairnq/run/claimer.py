@@ -16,7 +16,7 @@ from cairnq.run.context import Desk
 from cairnq.run.demand import Demand, Draws
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings
-from cairnq.run.leases import MAX_ID_BYTES, LeaseTable, margin
+from cairnq.run.leases import MAX_ID_BYTES, LeaseTable, margin, trust_end
 from cairnq.run.outage import retry_delay_s
 from cairnq.run.replies import wait_for_reply, within
 from cairnq.run.settler import Settler
@@ -200,10 +200,10 @@ class Claimer:
 
     async def _take_in(self, claimed: Sequence[ClaimedTask], sent: float) -> None:
         """Enter everything into the lease table, and only then let any of it start."""
-        attempts = [self._holdings.hold(row, sent) for row in claimed if LeaseTable.fits(row.task.id)]
+        attempts = self._holdings.hold([row for row in claimed if LeaseTable.fits(row.task.id)], sent)
         if len(attempts) < len(claimed):
             await self._refuse([row.task for row in claimed if not LeaseTable.fits(row.task.id)])
-        if self._holdings.trust_ends() - self._clock() < self._options.lease_s / 3:
+        if trust_end(sent, self._options.lease_s) - self._clock() < self._options.lease_s / 3:
             attempts = await self._renew(attempts)
         if self.is_quiesced:
             self._release(attempts)

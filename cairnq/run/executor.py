@@ -104,11 +104,10 @@ class Executor:
         """The lease is gone: flag the context first, then cancel the handler, and settle nothing."""
         if attempt.slot is None:
             return
+        call, task = attempt.call, attempt.task
         attempt.flag_lost()
         attempt.close(None)
-        task = attempt.task
         self._emit("lease.lost", task_id=task.id, name=task.name, attempt=task.attempt, reason=why)
-        call = attempt.call
         if call is None or any(other.slot is not None for other in call.attempts):
             return
         if call.phase is Phase.WAITING:
@@ -158,6 +157,7 @@ class Executor:
     def _leave(self, call: Call) -> None:
         call.phase = Phase.RETURNED
         call.seal()
+        call.contexts = []
         self._usage.give(call.handler.name, call.handler.resource)
         self._show_calls()
 
@@ -191,12 +191,14 @@ class Executor:
             # Not before this very moment: should a neighbour kill the process until then, the attempt is not spent.
             call.begin(self._desk.clock())
             with performing(call.attempts[0].task):
-                ended = Ended(value=await call.handler.fn(*_arguments(call.handler, call.contexts)))
+                value = await call.handler.fn(*_arguments(call.handler, call.contexts))
         except BaseException as error:  # the border to the handler: whatever it raises is an outcome
             if isinstance(error, GeneratorExit) and not self._loop.is_running():
                 raise  # nobody raised it: the loop is over, and what it left is put away
-            ended = Ended(error=error)
-        self._context.run(self._returned, call, ended)
+            # In no variable of this frame, which the traceback keeps: the two would be garbage in a circle.
+            self._context.run(self._returned, call, Ended(error=error))
+        else:
+            self._context.run(self._returned, call, Ended(value=value))
 
     def _perform_on_thread(self, call: Call, contexts: list[BlockingContext]) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from cairnq.pure.clock import Clock
@@ -45,17 +45,19 @@ class Holdings:
     def __len__(self) -> int:
         return len(self._by_slot)
 
-    def hold(self, claimed: ClaimedTask, sent: float) -> Attempt:
-        """Before any handler of its claim starts. `sent` is the instant at which the claim went out."""
-        slot = self.table.hold(claimed.task.id, claimed.task.attempt, lease_s=self._lease_s, sent=sent)
-        attempt = Attempt(claimed, self.table, slot, self._forget)
-        self._by_slot[slot] = attempt
-        self.budget.add(claimed.payload_bytes)
-        self.table.claimed += 1
-        self.table.in_flight_bytes = self.budget.used
-        if self._observer is not None:
-            self._observer.claimed(attempt)
-        return attempt
+    def hold(self, claimed: Sequence[ClaimedTask], sent: float) -> list[Attempt]:
+        """Before any handler of their claim starts. `sent` is the instant at which the claim went out."""
+        table, budget, held = self.table, self.budget, []
+        for item in claimed:
+            slot = table.hold(item.task.id, item.task.attempt, lease_s=self._lease_s, sent=sent)
+            attempt = self._by_slot[slot] = Attempt(item, table, slot, self._forget)
+            budget.add(item.payload_bytes)
+            held.append(attempt)
+            if self._observer is not None:
+                self._observer.claimed(attempt)
+        table.claimed += len(held)
+        table.in_flight_bytes = budget.used
+        return held
 
     def unknown(self, running: list[Held]) -> list[Held]:
         """Those that the database says are this worker's and that it never heard of.

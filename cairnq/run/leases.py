@@ -9,8 +9,10 @@ keeper wrote counts only for the sequence number (the *generation*) that it wrot
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 MIN_MARGIN_S: Final = 0.25
@@ -23,6 +25,7 @@ _SLOT_WORDS: Final = 24
 # Words of a slot. The holder's: identity, lease and state; then 8 words of id; then the keeper's.
 _SEQUENCE, _STATE, _ATTEMPT, _LEASE, _SENT, _STARTED, _HELD_UNTIL = range(7)
 _ID: Final = 8
+_ENTRY: Final = struct.Struct(f"@qqdddd8x{MAX_ID_BYTES + 1}p")  # from _STATE on; the id with its length before it
 _FOR_GENERATION, _RENEWED_UNTIL, _CANCEL, _LOST = range(16, 20)
 # Words of the header. From _GAUGES on, in the order in which `LeaseTable` declares them.
 _CAPACITY, _HIGH_WATER = range(2)
@@ -30,6 +33,7 @@ _GAUGES: Final = 8
 _TORN_READS: Final = 8
 
 
+@lru_cache(maxsize=64)
 def margin(lease_s: float) -> float:
     """Seconds of a lease that its holder does not use: for clock steps, drift and a cancelled handler's clean-up."""
     return max(MIN_MARGIN_S, min(lease_s / 6, MAX_MARGIN_S))
@@ -166,30 +170,25 @@ class LeaseTable:
                 f"a task id of {len(identity)} bytes; a lease table holds at most {MAX_ID_BYTES}: {task_id!r}"
             )
         slot = self._free_list().pop()
-        ints, base = self._ints, self._base(slot)
-        ints[base + _SEQUENCE] += 1  # odd: readers wait
-        ints[base + _ATTEMPT] = attempt
-        self._floats[base + _LEASE] = lease_s
-        self._floats[base + _SENT] = sent
-        self._floats[base + _STARTED] = 0.0
-        self._floats[base + _HELD_UNTIL] = trust_end(sent, lease_s)
-        start = (base + _ID) * _WORD
-        self._bytes[start : start + 1 + len(identity)] = bytes((len(identity),)) + identity
-        ints[base + _STATE] = LeaseState.CLAIMED
-        ints[base + _SEQUENCE] += 1
+        ints, base = self._ints, _HEADER_WORDS + slot * _SLOT_WORDS
+        generation = ints[base + _SEQUENCE]
+        ints[base + _SEQUENCE] = generation + 1  # odd: readers wait
+        state, until = LeaseState.CLAIMED, trust_end(sent, lease_s)
+        _ENTRY.pack_into(self._bytes, (base + _STATE) * _WORD, state, attempt, lease_s, sent, 0.0, until, identity)
+        ints[base + _SEQUENCE] = generation + 2
         if slot >= ints[_HIGH_WATER]:
             ints[_HIGH_WATER] = slot + 1
         return slot
 
     def start(self, slot: int, now: float) -> None:
         """The handler starts; from here on the attempt is spent if the worker dies."""
-        base = self._base(slot)
+        base = _HEADER_WORDS + slot * _SLOT_WORDS
         self._floats[base + _STARTED] = now
         self._ints[base + _STATE] = LeaseState.STARTED
 
     def end(self, slot: int) -> None:
         """The outcome is known: an absent row is no longer a lost lease."""
-        self._ints[self._base(slot) + _STATE] = LeaseState.ENDED
+        self._ints[_HEADER_WORDS + slot * _SLOT_WORDS + _STATE] = LeaseState.ENDED
 
     def reopen(self, slot: int) -> None:
         """The settlement did not happen and the handler goes on (a `succeed_in` that was rolled back)."""
@@ -205,14 +204,14 @@ class LeaseTable:
 
     def free(self, slot: int) -> None:
         """The attempt is no longer held. What the keeper still writes for it has no effect."""
-        base = self._base(slot)
+        base = _HEADER_WORDS + slot * _SLOT_WORDS
         self._ints[base + _STATE] = LeaseState.FREE
         self._ints[base + _SEQUENCE] += 2
         self._free_list().append(slot)
 
     def trusted_until(self, slot: int) -> float:
         """The instant past which the holder must not believe in the lease; minus infinity once it is lost."""
-        base = self._base(slot)
+        base = _HEADER_WORDS + slot * _SLOT_WORDS
         reach = self._floats[base + _HELD_UNTIL]
         if self._ints[base + _FOR_GENERATION] != self._ints[base + _SEQUENCE]:
             return reach

@@ -14,12 +14,17 @@ from typing import Any
 from cairnq.pure.models import Task
 
 
+def is_in_use() -> bool:
+    """Whether the application has imported OpenTelemetry."""
+    return "opentelemetry.trace" in sys.modules
+
+
 def traced(submit: Any) -> Any:
     """The arguments of a submit, with `traceparent` (and `tracestate`) of the span around it in their metadata.
 
     The caller's own keys stay. What is not what a submit takes is given back as it is, to be refused elsewhere.
     """
-    if "opentelemetry.trace" not in sys.modules or not isinstance(submit, Mapping):
+    if not is_in_use() or not isinstance(submit, Mapping):
         return submit
     metadata = submit.get("metadata")
     if not isinstance(metadata, Mapping | None):
@@ -33,10 +38,7 @@ def traced(submit: Any) -> Any:
 
 @contextmanager
 def handling(task: Task) -> Iterator[None]:
-    """A span for one handler call, the child of the one under which the task was submitted."""
-    if "opentelemetry.trace" not in sys.modules:
-        yield
-        return
+    """A span for one handler call, the child of the one under which the task was submitted. For where it is in use."""
     from opentelemetry import trace
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 

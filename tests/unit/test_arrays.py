@@ -12,6 +12,11 @@ from cairnq.db.arrays import array_literal
         (["a", "b c"], '{"a","b c"}'),
         ([1, -2, None], "{1,-2,null}"),
         (["", "null", "{,}"], '{"","null","{,}"}'),
+        (["a", None, "c"], '{"a",null,"c"}'),
+        (["a\0b", "c"], '{"a\0b","c"}'),
+        (["\0"], '{"\0"}'),
+        ([1, 22, 333], "{1, 22, 333}"),
+        ([0], "{0}"),
         (['say "hi"', "back\\slash", "line\nbreak"], '{"say \\"hi\\"","back\\\\slash","line\nbreak"}'),
     ],
 )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from typing import Any
 
 import pytest
 
 from cairnq import CairnQ, Registry, TaskContext, TaskDef, TaskError, TaskFailed, Worker
+from cairnq.run.attempt import Attempt
 from tests.support.gates import Gate, Recorder, soon
 from tests.worker.conftest import MakeWorker
 
@@ -306,3 +308,35 @@ async def test_settling_is_batched_and_pick_up_does_not_wait_for_the_poll(
         assert [(await soon(client.wait(task.id))).result for task in tasks] == list(range(50))
     assert sum(sizes) == 50
     assert len(sizes) <= 3, f"settlements that end together go together: {sizes}"
+
+
+async def test_what_ended_waits_for_no_garbage_collector(
+    client: CairnQ, make_worker: MakeWorker, events: Recorder
+) -> None:
+    """Payloads may be large."""
+    worker = make_worker(concurrency=4)
+
+    @worker.task
+    async def good(ctx: TaskContext, payload: int) -> int:
+        return payload
+
+    @worker.task
+    async def bad(ctx: TaskContext, payload: int) -> int:
+        raise ValueError(payload)
+
+    @worker.task
+    def plain(ctx: Any, payload: int) -> int:
+        return payload
+
+    gc.collect()
+    gc.disable()
+    try:
+        async with worker.background():
+            for number in range(5):
+                for name in ("good", "bad", "plain"):
+                    task = await client.submit(name, number, max_attempts=1)
+                    await client.wait(task.id)
+            events.events.clear()  # what was raised is in there
+        assert [thing for thing in gc.get_objects() if isinstance(thing, Attempt)] == []
+    finally:
+        gc.enable()
