@@ -14,8 +14,6 @@ AROUND_TEXT = 12
 """Bytes of a payload's key, quotes and braces."""
 PAYLOAD_TEXT = "x" * (100 - AROUND_TEXT)
 """With its key and quotes, a payload of 100 bytes."""
-LEFT = "select exists (select from cairnq_tasks where status = 'queued' or status = 'running')"
-HELD = "select count(*) from cairnq_tasks where status = 'running'"
 
 _FILL = """
 insert into cairnq_tasks (

@@ -16,7 +16,7 @@ from bench.process import Process
 from bench.session import Session, folder
 from bench.systems.base import Setting, System, Work
 
-LOOK_S = 0.05
+LOOK_S = 0.02
 MOMENTS = 400
 """About so many a drain."""
 DRAIN_S = 40.0
@@ -68,12 +68,12 @@ def drain_in(session: Session, dsn: str, system: System, setting: Setting, asked
         before = observer.spent()
         workers = system.workers(dsn, setting, work)
         try:
-            done = _until_done(system, workers, observer, work, asked)
+            done, settled_at = _until_done(system, workers, observer, work, asked)
             after, cpu = observer.spent().since(before), _cpu(workers)  # while they, and who serves them, live
         finally:
             for process in workers:
                 process.end()
-        rate = notes.rate(notes.numbers(noted), every)
+        rate = notes.rate(notes.numbers(noted), every, settled_at)
     return Drained(rate, cpu / done * 1e6, after.cpu / done * 1e6, after.statements / done, after.wal / done)
 
 
@@ -82,8 +82,13 @@ def middle(found: Sequence[Drained]) -> Drained:
     return sorted(found, key=lambda one: one.rate)[len(found) // 2]
 
 
-def _until_done(system: System, workers: Sequence[Process], observer: Observer, work: Work, asked: Asked) -> int:
-    """Waits by the workers' notes, which costs the server nothing; the database has the last word."""
+def _until_done(
+    system: System, workers: Sequence[Process], observer: Observer, work: Work, asked: Asked
+) -> tuple[int, int | None]:
+    """How many were done, and when the last was settled (ns; None: not all were).
+
+    Waits by the workers' notes, which costs the server nothing; the database has the last word.
+    """
     deadline = time.monotonic() + DRAIN_S
     almost = asked.count - work.every * asked.processes
     until = None
@@ -93,14 +98,14 @@ def _until_done(system: System, workers: Sequence[Process], observer: Observer, 
         if asked.seconds and calls and until is None:
             until = time.monotonic() + asked.seconds
         if until is not None and time.monotonic() > until:
-            return max(1, calls)
+            return max(1, calls), None
         if time.monotonic() > deadline:
             if calls < MOMENTS // 2 * work.every:
                 wrote = "".join(process.wrote() for process in workers)
                 raise TimeoutError(f"about {calls:,} of {asked.count:,} tasks were done in {DRAIN_S:.0f} s{wrote}")
-            return calls  # slower than it was thought to be; its rate is known all the same
+            return calls, None  # slower than it was thought to be; its rate is known all the same
         time.sleep(LOOK_S)
-    return asked.count
+    return asked.count, time.monotonic_ns()
 
 
 def _cpu(workers: Sequence[Process]) -> float:

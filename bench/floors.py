@@ -17,7 +17,7 @@ from bench.session import Session
 from bench.systems.base import Setting
 from bench.systems.installing import Installed
 from bench.systems.ours import OURS
-from bench.systems.pypi_cairnq import PypiCairnQ
+from bench.systems.protocol import CHANNEL, HELD, LEFT, ProtocolSystem
 from cairnq.db.statements import Statements
 
 BATCH = 100
@@ -36,12 +36,12 @@ def _installed() -> Installed:
     return dataclasses.replace(OURS.install(), command=(sys.executable, "-m", "bench.programs.bare"))
 
 
-BARE = PypiCairnQ(
+BARE = ProtocolSystem(
     name="bare loop",
     install=_installed,
-    channel=OURS.channel,
-    left=databases.LEFT,
-    held=databases.HELD,
+    channel=CHANNEL,
+    left=LEFT,
+    held=HELD,
     settings=(),
     waiting=Setting("claims what it hears of", 0, {"batch": 1}),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 EDGE = 20
-"""A twentieth at each end is left out of a rate: start-up, and the end of work."""
+"""A twentieth is left out of a rate at its beginning, for the start-up; at its end too where the work goes on."""
 
 
 def numbers(folder: Path) -> list[int]:
@@ -26,13 +26,20 @@ def pids(folder: Path) -> list[int]:
     return sorted(int(file.name) for file in folder.iterdir())
 
 
-def rate(moments: list[int], every: int) -> float:
-    """Calls a second between the first and the last twentieth of `moments`, one for each `every` calls (ns)."""
+def rate(moments: list[int], every: int, settled_at: int | None = None) -> float:
+    """Tasks a second; one of `moments` (ns) for each `every` calls. `settled_at`: when the last was settled.
+
+    Without it, calls a second while all goes on. That would flatter who claims much more than it has settled.
+    """
     ordered = sorted(moments)
-    first, last = len(ordered) // EDGE, len(ordered) - 1 - len(ordered) // EDGE
-    if last - first < 5 or ordered[last] == ordered[first]:
+    first = len(ordered) // EDGE
+    last, end = len(ordered), settled_at
+    if end is None:
+        last = len(ordered) - 1 - first
+        end = ordered[last]
+    if last - first < 5 or end <= ordered[first]:
         raise ValueError(f"{len(ordered)} moments are too few for a rate")
-    return (last - first) * every / (ordered[last] - ordered[first]) * 1e9
+    return (last - first) * every / (end - ordered[first]) * 1e9
 
 
 def percentile(values: list[int], percent: int) -> float:

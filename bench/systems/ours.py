@@ -8,20 +8,19 @@ import sys
 from functools import cache
 from importlib.metadata import version
 
-from bench import databases
 from bench.process import Process, started
-from bench.systems.base import ROOT, Setting, System, Work
+from bench.systems.base import ROOT, Setting, Work
 from bench.systems.installing import Installed
+from bench.systems.protocol import CHANNEL, HELD, LEFT, ProtocolSystem
 
-DEFAULTS = Setting("defaults", 8_000, {})
-BEST = Setting("concurrency 500", 25_000, {"concurrency": 500})
-FORGET = Setting("concurrency 500, forget=True", 30_000, {"concurrency": 500, "forget": True})
+DEFAULTS = Setting("defaults", 16_000, {})
+BEST = Setting("concurrency 500", 28_000, {"concurrency": 500})
+BATCHED = Setting("4 batches of 100", 35_000, {"concurrency": 4, "batch": 100}, best=False)
+"""What its handler gets is another thing than what the peers' get, so it is shown, and compared with none."""
+FORGET = Setting("concurrency 500, forget=True", 35_000, {"concurrency": 500, "forget": True})
 
 
-class Ours(System):
-    def fill(self, dsn: str, count: int, size: int) -> None:
-        databases.fill(dsn, count, name="work", size=size)
-
+class Ours(ProtocolSystem):
     def workers(self, dsn: str, setting: Setting, work: Work) -> list[Process]:
         """One supervisor with all of them. Its events are lines on its standard output."""
         options = {**setting.options, **work.options}
@@ -56,9 +55,20 @@ def _installed() -> Installed:
 OURS = Ours(
     name="ours",
     install=_installed,
-    channel="cairnq_queued",
-    left=databases.LEFT,
-    held=databases.HELD,
-    settings=(BEST, DEFAULTS, FORGET),
+    channel=CHANNEL,
+    left=LEFT,
+    held=HELD,
+    settings=(BEST, DEFAULTS, BATCHED, FORGET),
     waiting=DEFAULTS,
 )
+
+STANDALONE = ProtocolSystem(
+    name="ours, a standalone worker",
+    install=_installed,
+    channel=CHANNEL,
+    left=LEFT,
+    held=HELD,
+    settings=(),
+    waiting=Setting("concurrency 10", 8_000, {"concurrency": 10}),
+)
+"""No supervisor: a program of its own, as the peers' workers are. On our tables."""

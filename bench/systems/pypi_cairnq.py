@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from bench import databases
-from bench.systems.base import PROGRAMS, Setting, System
+from bench.systems.base import PROGRAMS, Setting
 from bench.systems.installing import python_peer
-
-
-class PypiCairnQ(System):
-    def fill(self, dsn: str, count: int, size: int) -> None:
-        """It has no bulk call; its tables are the protocol's."""
-        databases.fill(dsn, count, name="work", size=size)
-
+from bench.systems.protocol import CHANNEL, HELD, LEFT, ProtocolSystem
 
 _DEFAULT = Setting("concurrency 10", 1_500, {"concurrency": 10, "pool": 10, "batch": None}, best=False)
 
-PYPI_CAIRNQ = PypiCairnQ(
+PYPI_CAIRNQ = ProtocolSystem(
     name="cairnq (PyPI)",
     install=partial(python_peer, "cairnq", ("cairnq[postgres]", "uvloop"), PROGRAMS / "pypi_cairnq.py"),
-    channel="cairnq_queued",
-    left=databases.LEFT,
-    held=databases.HELD,
+    channel=CHANNEL,
+    left=LEFT,
+    held=HELD,
     settings=(
         Setting("concurrency 64, pool 20", 2_400, {"concurrency": 64, "pool": 20, "batch": None}),
         _DEFAULT,

@@ -17,7 +17,7 @@ from bench.systems.base import System
 from bench.systems.ours import OURS
 
 SHALLOW, WAITING, FINISHED = 20_000, 1_000_000, 5_000_000
-QUICK_SHARE = 50
+QUICK_SHARE = 100
 """A quick run has so much less of the deep ones."""
 SECONDS = 4.0
 LIMIT_S = 480.0

@@ -14,7 +14,7 @@ from bench.systems import all_systems as systems
 from bench.systems.base import Setting, System
 from bench.systems.ours import BEST, DEFAULTS, FORGET, OURS
 
-SECONDS = 3.0
+SECONDS = 2.5
 QUICK_SECONDS = 0.5
 PROCESSES = (1, 2)
 

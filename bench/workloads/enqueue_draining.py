@@ -29,7 +29,7 @@ def measure(session: Session) -> Iterator[Figure]:
 def _submits(session: Session, system: System, seconds: float) -> float:
     """Submits a second. Whether the worker keeps up is not judged, but that it works at all."""
     with session.database(system) as dsn, folder() as noted:
-        workers = system.workers(dsn, system.best, Work(noted))
+        workers = system.workers(dsn, system.waiting, Work(noted))
         try:
             said = system.submit(dsn, count=ENDLESS, seconds=seconds)
         finally:

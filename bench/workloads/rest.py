@@ -15,14 +15,14 @@ from bench.comparing import compared
 from bench.figures import Figure, of_runs
 from bench.session import Session
 from bench.systems import all_systems as systems
-from bench.systems.ours import OURS
+from bench.systems.ours import OURS, STANDALONE
 from bench.together import Standing, Wanted, standing
 
-SETTLE_S = 6.0
+SETTLE_S, QUICK_SETTLE_S = 6.0, 3.0
 TASKS = 200
 MIB = 1 << 20
 MUST_USS = 15.0
-OURS_TWO = "ours, two workers of one host"
+OURS_TWO = "ours, two workers under one supervisor"
 STATEMENTS = "statements at rest"
 
 
@@ -81,10 +81,11 @@ def _rest(session: Session, seconds: int) -> dict[str, Rest]:
         for system in session.systems
     ]
     wanted.insert(1, Wanted(OURS_TWO, OURS, "sleep", processes=2))
+    wanted.insert(2, Wanted(STANDALONE.name, STANDALONE, "sleep", tables_of=OURS))
     with standing(session, wanted) as all_up:
         for up in all_up:
             up.system.fill(up.dsn, TASKS, 100)
-        time.sleep(SETTLE_S)
+        time.sleep(QUICK_SETTLE_S if session.quick else SETTLE_S)
         before = {up.name: up.observer.spent() for up in all_up}
         time.sleep(seconds)
         spent = {up.name: up.observer.spent().since(before[up.name]) for up in all_up}

@@ -38,7 +38,7 @@ Rate = Callable[[], float]
 def measure(session: Session) -> Iterator[Figure]:
     server, quick = session.server, session.quick
     dsns = {variant: _database(server, variant) for variant in (NONE, OURS, *(() if quick else OTHER))}
-    rounds = 5 if quick else 25
+    rounds = 3 if quick else 25
     for clients in CLIENTS:
         raw = {variant: _pgbench(server, dsn, clients) for variant, dsn in dsns.items()}
         yield from _figures(f"the statement by pgbench, {clients} clients", dsns, raw, rounds)

@@ -62,6 +62,11 @@ def test_a_rate_leaves_the_first_and_the_last_twentieth_out():
     assert notes.rate(moments, every=10) == pytest.approx(10_000)
 
 
+def test_a_rate_runs_to_the_settlement_where_it_is_known():
+    all_called_at_once = [0] * 100
+    assert notes.rate(all_called_at_once, every=10, settled_at=950_000_000) == pytest.approx(1_000)
+
+
 def test_notes_are_read_whole_lines_only(tmp_path):
     (tmp_path / "11").write_bytes(b"1\n2\n3")
     (tmp_path / "12").write_bytes(b"4\n")
