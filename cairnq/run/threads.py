@@ -39,3 +39,4 @@ class Threads:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
+            del job  # with the payload in it, which would stay in memory for as long as this thread has nothing to do
