@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -133,6 +134,7 @@ def test_every_registered_command_is_in_every_script(bare):
     listed = re.findall(r"^ {4}([a-z]+) ", bare("--help").out, re.MULTILINE)
     for shell in shells.SCRIPTS:
         script = bare("completion", shell).out
+        assert json.loads(bare("completion", shell, "--json").out) == {"script": script}
         assert [name for name in listed if name not in script] == []
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from cairnq_supervisor.pure import address
+from cairnq_supervisor.pure.requests import VERSION
 from tests.process.support import children, descriptors
 
 FLEET = """
@@ -53,6 +54,27 @@ async def status(run):
 
 def socket_path(run):
     return address.to_serve(run.config.resolve(), os.environ)
+
+
+VERSION_1 = {
+    "supervisor": "pid state started_at generation protocol_version schema database last_event",
+    "keeper": "pid state leases last_beat_ms beat_latency_ms listening",
+    "queues": "name processes concurrency in_flight in_flight_bytes backlog demand oldest_ms paused",
+    "workers": "queue slot pid worker_id state flapping in_flight concurrency succeeded failed released rss age_s"
+    " loop_lag_ms task_ids",
+}
+"""What commands of this version read. One of it gone, or another meaning, is another VERSION in pure/requests.py."""
+
+
+async def test_the_report_holds_what_commands_of_its_version_read(runs):
+    run = await runs.start(FLEET)
+    await run.ready()
+    report = await status(run)
+    for part, names in VERSION_1.items():
+        for one in report[part] if isinstance(report[part], list) else [report[part]]:
+            assert set(names.split()) <= one.keys(), part
+    assert VERSION == 1
+    assert await run.stop() == 0
 
 
 async def test_status_says_everything_about_a_fleet_at_work(runs, client, gate):
@@ -248,7 +270,7 @@ async def test_nonsense_is_answered_and_hurts_nobody(runs, request_line):
     reader, writer = await asyncio.open_unix_connection(str(socket_path(run)))
     writer.write(request_line)
     answer = json.loads(await reader.readline())
-    assert list(answer) == ["error"]
+    assert list(answer) == ["control", "error"]
     writer.close()
     assert (await status(run))["supervisor"]["state"] == "running"
     assert await run.stop() == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import socket
 from collections.abc import Sequence
@@ -13,10 +12,13 @@ from typing import Any
 from cairnq_supervisor.commands.answer import Refusal
 from cairnq_supervisor.pure import address
 from cairnq_supervisor.pure.exits import Exit
-from cairnq_supervisor.pure.requests import Request, encode
+from cairnq_supervisor.pure.requests import BadAnswer, Request, encode, understood
 
 _PATIENCE = 10.0
 """Seconds for an answer."""
+
+_LONGEST = 16 << 20
+"""Bytes of an answer, which no supervisor needs."""
 
 
 def socket_options(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +48,10 @@ def ask(options: argparse.Namespace, request: Request) -> dict[str, Any]:
             raise Refusal(Exit.UNAVAILABLE, f"the supervisor does not answer: {error}") from error
     if not answer:
         raise Refusal(Exit.UNAVAILABLE, "the supervisor closed the connection without an answer")
-    document: dict[str, Any] = json.loads(answer)
+    try:
+        document = understood(answer)
+    except BadAnswer as error:
+        raise Refusal(Exit.UNAVAILABLE, str(error)) from error
     if "error" in document:
         raise Refusal(Exit.USAGE, str(document["error"]))
     return document
@@ -79,6 +84,6 @@ def _connect(places: Sequence[Path]) -> socket.socket:
 
 def _read(connection: socket.socket) -> bytes:
     answer = bytearray()
-    while not answer.endswith(b"\n") and (piece := connection.recv(65_536)):
+    while not answer.endswith(b"\n") and len(answer) < _LONGEST and (piece := connection.recv(65_536)):
         answer += piece
     return bytes(answer)

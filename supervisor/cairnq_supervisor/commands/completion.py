@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from cairnq_supervisor.commands.shape import Commands, command
 from cairnq_supervisor.pure import shells
@@ -17,7 +18,10 @@ _EXAMPLE = """\
 
 def add(commands: Commands) -> None:
     def act(options: argparse.Namespace) -> int:
-        print(shells.SCRIPTS[options.shell](_words(commands)), end="")  # noqa: T201 - a script for standard output
+        from cairnq_supervisor.pure.printable import machine_json
+
+        script = shells.SCRIPTS[options.shell](_words(commands))
+        sys.stdout.write(machine_json({"script": script}) + "\n" if options.json else script)
         return 0
 
     parser = command(commands, "completion", act, does="Print a completion script for a shell.", example=_EXAMPLE)

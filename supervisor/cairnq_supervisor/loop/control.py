@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from cairnq_supervisor.loop.reactor import READ, WRITE, Reactor
-from cairnq_supervisor.pure.requests import MAX_REQUEST, BadRequest, Request, parse
+from cairnq_supervisor.pure.requests import MAX_REQUEST, BadRequest, Request, answered, parse
 from cairnq_supervisor.system.control import ControlSocket
 from cairnq_supervisor.system.descriptors import Descriptors
 
@@ -105,7 +104,7 @@ class _Client:
             return {"error": str(error)}
 
     def _reply(self, document: Mapping[str, Any]) -> None:
-        self._outbox = json.dumps(document).encode() + b"\n"
+        self._outbox = answered(document)
         self._reactor.watch(self._sock, lambda _events: self._write(), WRITE)
 
     def _write(self) -> None:

@@ -9,12 +9,19 @@ from typing import Any, ClassVar
 
 from cairnq_supervisor.pure.keys import MAX_PROCESSES
 
+VERSION = 1
+"""Of the requests and their answers, in each answer. Commands and supervisors of one number understand each other."""
+
 MAX_REQUEST = 65_536
 """Bytes of a line."""
 
 
 class BadRequest(ValueError):
     """It cannot be done as it stands; the message says why."""
+
+
+class BadAnswer(ValueError):
+    """The other end is no supervisor, or one of another version; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,25 @@ class Reload(Request):
 
 
 _COMMANDS: Mapping[str, type[Request]] = {kind.command: kind for kind in (Status, Scale, Pause, Resume, Drain, Reload)}
+
+
+def answered(document: Mapping[str, Any]) -> bytes:
+    return json.dumps({"control": VERSION, **document}).encode() + b"\n"
+
+
+def understood(line: bytes) -> dict[str, Any]:
+    """What `answered` gave. Raises `BadAnswer` for anything else."""
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadAnswer("what answers there is no supervisor of cairnq") from error
+    if not isinstance(document, dict):
+        raise BadAnswer("what answers there is no supervisor of cairnq")
+    theirs = document.pop("control", None)
+    if theirs != VERSION:
+        says = f"the supervisor answers in version {theirs!r} of the control socket, this command knows {VERSION}"
+        raise BadAnswer(f"{says}; use the cairnq that it was started with, or start it again with this one")
+    return document
 
 
 def encode(request: Request) -> bytes:

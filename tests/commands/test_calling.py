@@ -1,0 +1,69 @@
+"""What stands behind a control socket may be anything: a command says what, and never fails over it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+
+import pytest
+
+from cairnq_supervisor.pure import requests
+from cairnq_supervisor.pure.requests import VERSION, BadAnswer
+
+
+@pytest.fixture
+def answering(nowhere):
+    """`answering(bytes)`: a socket whose one client gets them for whatever it asks."""
+    threads = []
+
+    def start(answer):
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(nowhere / "s"))
+        listener.listen()
+
+        def serve():
+            client, _ = listener.accept()
+            with client, listener:
+                client.recv(1000)
+                client.sendall(answer)
+
+        threads.append(threading.Thread(target=serve))
+        threads[-1].start()
+        return str(nowhere / "s")
+
+    yield start
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "no supervisor of cairnq"),
+        (b"[1]\n", "no supervisor of cairnq"),
+        (b"[" * 100_000 + b"\n", "no supervisor of cairnq"),
+        (b"\xff\x00\n", "no supervisor of cairnq"),
+        (b"", "closed the connection without an answer"),
+        (b'{"supervisor": {}}\n', f"in version None of the control socket, this command knows {VERSION}"),
+        (b'{"control": 99}\n', f"in version 99 of the control socket, this command knows {VERSION}"),
+    ],
+)
+@pytest.mark.parametrize("command", [["status"], ["status", "--watch"], ["pause", "--json"]])
+def test_what_is_no_supervisor_or_another_one_is_69(bare, answering, command, answer, says):
+    said = bare(*command, "--socket", answering(answer))
+    assert said.code == 69
+    assert says in said.err
+    assert said.out == ""
+
+
+def test_a_refusal_of_the_supervisor_is_64(bare, answering):
+    said = bare("pause", "x", "--socket", answering(requests.answered({"error": "no queue \x1b[31m'x'"})))
+    assert (said.code, said.err) == (64, "cairnq: no queue \\x1b[31m'x'\n")
+
+
+def test_an_answer_comes_back_as_it_was():
+    document = {"queues": ["a", "\u202e"], "paused": True}
+    assert requests.understood(requests.answered(document)) == document
+    with pytest.raises(BadAnswer):
+        requests.understood(json.dumps(document).encode())
