@@ -220,6 +220,20 @@ class QueueBacklog:
 
 
 @dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a host has to expect. `due`: queues in which something waits that may be claimed; suspects are left out.
+
+    `busy`: queues in which something runs, or waits as a suspect. `next_in_ms`: until the next task of any of them is
+    due; None: none is to come. `expired`: some lease is over, of whatever queue; None: nobody asked.
+    """
+
+    due: frozenset[str]
+    busy: frozenset[str]
+    next_in_ms: int | None
+    expired: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class WatchSignal:
     """Something may have changed. `poll` comes every `poll_ms` whether or not notifications work."""
 

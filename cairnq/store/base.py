@@ -12,6 +12,7 @@ from cairnq.pure.models import (
     ClaimedTask,
     Conflict,
     Held,
+    Outlook,
     QueueBacklog,
     Settlement,
     Standing,
@@ -269,6 +270,10 @@ class TaskStore(Protocol):
 
     async def backlog(self, queues: Sequence[str], bound: int) -> dict[str, QueueBacklog]:
         """How much waits and runs, by queue, counted up to `bound`."""
+        ...
+
+    async def outlook(self, queues: Sequence[str], bound: int, *, expired: bool) -> Outlook:
+        """What is due, what runs, when the next one is due and, where asked for, whether some lease is over."""
         ...
 
     async def take_duty(self, duty: str, holder: str, lease_ms: int) -> bool:

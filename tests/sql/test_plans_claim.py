@@ -84,6 +84,23 @@ def test_claim_steps_over_a_priority_full_of_backoff(prepare):
     assert plan.read() <= 2 * LIMIT + 3, plan
 
 
+@pytest.mark.statement("outlook")
+@pytest.mark.parametrize("queue", [SHARED, SMALL, "nobody"])
+def test_outlook_reads_a_handful_of_what_waits_and_of_what_runs_no_more_than_its_bound(prepare, queue):
+    plan = prepare("outlook").explain(queues=[queue], bound=1_000)
+    assert plan.scanned_whole() == []
+    assert plan.indexes() <= {*CLAIM_INDEXES, "cairnq_lean_running_idx"}
+    assert plan.thrown_away() == 0, plan
+    assert plan.read() <= 1_000 + 8, plan
+
+
+@pytest.mark.statement("outlook")
+def test_outlook_steps_over_what_is_in_backoff_at_each_priority(prepare):
+    plan = prepare("outlook").explain(queues=[STAIRS], bound=1_000)
+    assert plan.indexes() <= {*CLAIM_INDEXES, "cairnq_lean_running_idx"}
+    assert plan.read() <= 1_000 + 3 * PRIORITIES + 8, plan
+
+
 @pytest.mark.parametrize(
     ("statement", "names"),
     [

@@ -6,9 +6,10 @@ import psycopg
 import pytest
 
 from cairnq.store.postgres import PostgresStore
-from tests.sql.backlog import ELSEWHERE, SHARED
+from tests.sql.backlog import CROWD, ELSEWHERE, RUNNING, SHARED
 
 BOUND = 1000
+ALL_RUNNING = RUNNING + 10 * CROWD
 
 
 @pytest.mark.statement("backlog")
@@ -16,6 +17,13 @@ def test_the_backlog_is_counted_by_its_bound_whatever_waits(prepare):
     plan = prepare("backlog").explain(queues=[SHARED, ELSEWHERE], bound=BOUND)
     assert plan.scanned_whole() == [], plan
     assert plan.read() <= 3 * BOUND, plan
+
+
+@pytest.mark.statement("outlook")
+def test_leases_that_are_over_are_looked_for_among_what_runs_alone(prepare):
+    plan = prepare("outlook", ["expired"]).explain(queues=[ELSEWHERE], bound=BOUND)
+    assert plan.scanned_whole() == [], plan
+    assert plan.read() <= ALL_RUNNING + BOUND + 8, plan
 
 
 @pytest.mark.statement("take_duty")

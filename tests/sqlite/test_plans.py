@@ -94,10 +94,11 @@ VARIANTS: dict[str, list[tuple[str, ...]]] = {
     ],
     "purge": [(), ("queue",), ("name",), ("queue", "name")],
     "stats": [(), ("queue",)],
+    "outlook": [(), ("expired",)],
 }
 
 READS_EVERYTHING = {"stats"}  # an overview for people
-WALKS_WHAT_RUNS = {"backlog", "lapsed", "recover"}  # there is no index on the lease, which every beat writes
+WALKS_WHAT_RUNS = {"backlog", "lapsed", "outlook", "recover"}  # there is no index on the lease, which every beat writes
 STEPS_FROM_THE_FIRST = {"queued_queues"}  # its first look is for the first entry of all
 WALKS_THE_PRIMARY_KEY = {"list"}  # newest first, until the limit
 NOT_PLANNED = {"connection", "data_version", "optimize"}
@@ -231,6 +232,7 @@ CLAIMS = {
     "a look behind suspects": ("due", {"queues": ["haunted"]}),
     "two queues": ("claim", {"queues": ["default", "mixed"]}),
     "a look": ("due", {}),
+    "an outlook": ("outlook", {"queues": ["default", "mixed"], "bound": 10}),
     "a look for a name": ("due", {"queues": ["mixed"]}),
     "the depth of a queue": ("queue_depth", {}),
     "which queues hold work": ("queued_queues", {}),

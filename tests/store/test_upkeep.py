@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from cairnq import InvalidArgument
-from cairnq.pure.models import QueueBacklog
+from cairnq.pure.envelope import worker_crashed
+from cairnq.pure.models import Outlook, QueueBacklog, Settlement
 
 
 async def test_the_backlog_counts_what_is_due_and_what_runs(store):
@@ -27,6 +28,40 @@ async def test_the_backlog_is_counted_no_further_than_asked(store):
     for _ in range(5):
         await store.submit("a", queue="mail")
     assert (await store.backlog(["mail"], 3))["mail"].due == 3
+
+
+async def test_the_outlook_says_what_is_due_what_runs_and_when_the_next_one_is_due(store):
+    queues = ["mail", "later", "empty"]
+    assert await store.outlook(queues, 1000, expired=True) == Outlook(frozenset(), frozenset(), None, expired=False)
+    await store.submit("a", queue="mail", priority=3, run_at_delay_ms=3_600_000)
+    await store.submit("a", queue="mail", priority=1)
+    await store.submit("a", queue="later", run_at_delay_ms=1_800_000)
+    await store.submit("a", queue="elsewhere", run_at_delay_ms=1_000)
+    found = await store.outlook(queues, 1000, expired=False)
+    assert (found.due, found.busy, found.expired) == ({"mail"}, frozenset(), None)
+    assert 1_700_000 < found.next_in_ms <= 1_800_000
+    await store.claim(["mail"], "worker_x", limit=1)
+    found = await store.outlook(queues, 1000, expired=True)
+    assert (found.due, found.busy, found.expired) == (frozenset(), {"mail"}, False)
+
+
+async def test_the_outlook_tells_of_a_lease_that_is_over_in_whatever_queue(store):
+    await store.submit("a", queue="elsewhere")
+    await store.claim(["elsewhere"], "worker_x", 1)
+    while not (await store.outlook(["mail"], 1000, expired=True)).expired:
+        pass  # a millisecond at the most
+    await store.recover(1000)
+    assert not (await store.outlook(["mail"], 1000, expired=True)).expired
+
+
+async def test_the_outlook_takes_a_suspect_for_busy_and_not_for_due(store):
+    await store.submit("a", queue="mail")
+    crash = worker_crashed("it died", {"signal": 9})
+    for _ in range(2):
+        [held] = await store.claim(["mail"], "worker_x")
+        await store.settle_many("worker_x", [Settlement.crash(held.id, held.attempt, crash, alone=False, delay_ms=0)])
+    found = await store.outlook(["mail"], 1000, expired=False)
+    assert (found.due, found.busy, found.next_in_ms) == (frozenset(), {"mail"}, None)
 
 
 async def test_one_holder_has_a_duty_and_keeps_it(store):

@@ -144,6 +144,7 @@ class Fleet:
             self._beat_later()
 
     def welcome(self, seat: WorkerSeat) -> None:
+        seat.watch(watched=self.keeper.listening)
         self.warden.welcome(seat)
         self.resources.welcome(seat)
 
@@ -163,6 +164,16 @@ class Fleet:
         idlest = max(self.roster.of(queue), key=lambda worker: worker.room, default=None)
         if idlest is not None and idlest.room > 0:
             idlest.wake()
+
+    def overdue(self, queue: str) -> None:
+        """One that was woken did not take it: it may have room for other names alone. Wake all that have any."""
+        for worker in self.roster.of(queue):
+            if worker.room > 0:
+                worker.wake()
+
+    def listens(self, *, delivers: bool) -> None:
+        for worker in self.workers:
+            worker.watch(watched=delivers)
 
     def leases_changed(self, worker_ids: tuple[str, ...]) -> None:
         for worker in self.workers:

@@ -40,6 +40,8 @@ class Listener(Protocol):
     """Who hears what the keeper found."""
 
     def queued(self, queue: str) -> None: ...
+    def overdue(self, queue: str) -> None: ...
+    def listens(self, *, delivers: bool) -> None: ...
     def leases_changed(self, worker_ids: tuple[str, ...]) -> None: ...
     def order_beat(self) -> None: ...
     def sampled(self) -> None: ...
@@ -100,7 +102,7 @@ class KeeperSeat(Seat):
 
     def settle(self, ending: Ending | None) -> None:  # noqa: ARG002 - however it ended
         """It held nothing but what the books say."""
-        self.listening = False
+        self._set_listening(False)
 
     def check(self, *, interval: float) -> None:
         """At each beat: one that does not turn renews nothing, and its successor still has time to."""
@@ -140,6 +142,8 @@ class KeeperSeat(Seat):
                 self._listener.sampled()
             case Pong():
                 self.answered_at = self.house.clock()
+            case Queued(queue=queue, still=True):
+                self._listener.overdue(queue)
             case Queued(queue=queue):
                 self._listener.queued(queue)
             case Listening(delivers=delivers):
@@ -160,7 +164,11 @@ class KeeperSeat(Seat):
     def _listens(self, delivers: bool) -> None:
         if delivers != self.listening and self.state is not SeatState.DRAINING:
             self.house.emit("keeper.listening" if delivers else "keeper.listen-lost", pid=self.pid)
+        self._set_listening(delivers)
+
+    def _set_listening(self, delivers: bool) -> None:
         self.listening = delivers
+        self._listener.listens(delivers=delivers)
 
     def _settled(self, said: Settled) -> None:
         duty = self.duties.get(said.worker_id)

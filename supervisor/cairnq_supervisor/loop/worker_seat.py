@@ -24,6 +24,7 @@ from cairnq_supervisor.pure.messages import (
     Tallied,
     Uses,
     Wake,
+    Watched,
 )
 from cairnq_supervisor.pure.policy import Respawn
 from cairnq_supervisor.pure.settings import QueueSettings
@@ -179,6 +180,11 @@ class WorkerSeat(Seat):
 
     def wake(self) -> None:
         self.say(Wake())
+
+    def watch(self, *, watched: bool) -> None:
+        """Nobody finds suspects for those that run them."""
+        if self.admitted and not self.queue.quarantine:
+            self.say(Watched(watched))
 
     def leases_changed(self) -> None:
         self.say(LeasesChanged())

@@ -29,6 +29,13 @@ class Wake(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Watched(Message):
+    """Whether the keeper finds all work, so that you are woken and need not look by yourself."""
+
+    watched: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Quiesce(Message):
     """Claim nothing more; give back what has not started."""
 
@@ -194,9 +201,10 @@ class Pong(Message):
 
 @dataclass(frozen=True, slots=True)
 class Queued(Message):
-    """The database says that something became due in this queue."""
+    """Something is due in this queue, as the database says. `still`: it was due at the look before as well."""
 
     queue: str
+    still: bool = False
 
 
 @dataclass(frozen=True, slots=True)

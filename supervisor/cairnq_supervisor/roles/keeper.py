@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 from dataclasses import dataclass
 
 from cairnq.pure.clock import boottime
@@ -21,7 +20,6 @@ from cairnq_supervisor.pure.messages import (
     Ping,
     Policy,
     Pong,
-    Queued,
     Ready,
     Settle,
     TakeBack,
@@ -32,6 +30,7 @@ from cairnq_supervisor.roles.caretaker import Caretaker
 from cairnq_supervisor.roles.clockwatch import ClockWatch
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
+from cairnq_supervisor.roles.lookout import Lookout
 from cairnq_supervisor.roles.sampling import Sampling
 from cairnq_supervisor.roles.settling import Duties
 from cairnq_supervisor.roles.stores import open_store
@@ -40,10 +39,6 @@ from cairnq_supervisor.system import memory
 from cairnq_supervisor.system.channel import Channel, Received
 
 QUEUED_CHANNEL = "cairnq_queued"
-_RECOVERY_CEILING = 5.0
-"""Seconds between two looks for expired leases, at most (PROTOCOL: min(lease/3, 5 s))."""
-
-_RECOVERY_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +67,13 @@ class _Keeper:
         outage = Outage(link.emit, boottime)
         connection = Connection(lambda: keepers_store(self._plan.settings, self._plan.installation), outage)
         self._beating = Beating(connection, link, self._tables)
-        patience = self._plan.settings.shortest_lease / 3
-        self._sampling = Sampling(connection, link, self._queues, patience=patience)
+        lease = self._plan.settings.shortest_lease
+        self._lookout = Lookout(connection, link, self._queues, lease=lease, may_recover=self._may_recover)
+        self._sampling = Sampling(
+            connection, link, self._queues, patience=lease / 3, is_idle=lambda: self._lookout.is_idle
+        )
         self._duties = Duties(connection, link, self._tables, on_suspects=self._sampling.look_soon)
         if dsn.is_sqlite(self._plan.settings.database):
-            lease = self._plan.settings.shortest_lease
             self._beating.clockwatch = ClockWatch(link, lease=lease, on_step=self._beating.repeat)
         link.open()
         return await guarded("keeper", link, self._live(connection, link))
@@ -84,17 +81,17 @@ class _Keeper:
     async def _live(self, connection: Connection, link: Link) -> int:
         link.send(Ready())
         try:
-            await self._work(connection, link)
+            await self._work(link)
             await link.flush(GOODBYE)
         finally:
             await connection.close(patience=GOODBYE)
         return Exit.OK
 
-    async def _work(self, connection: Connection, link: Link) -> None:
+    async def _work(self, link: Link) -> None:
         """Until told to leave or orphaned. What is in hand is finished, nothing new begins."""
         ear = keepers_store(self._plan.settings, self._plan.installation)
         stop_listening = await ear.listen(
-            [QUEUED_CHANNEL], lambda _channel, queue: link.send(Queued(queue)), lambda on: link.send(Listening(on))
+            [QUEUED_CHANNEL], lambda _channel, queue: self._lookout.heard(queue), lambda on: link.send(Listening(on))
         )
         beating = asyncio.ensure_future(self._beating.run())
         watch = self._beating.clockwatch
@@ -102,7 +99,7 @@ class _Keeper:
             asyncio.ensure_future(work)
             for work in (
                 *([watch.run()] if watch is not None else []),
-                self._recover_for_ever(connection, link),
+                self._lookout.run(),
                 self._sampling.run(),
                 self._caretaker(link).run(),
                 keep_title(lambda: f"cairnq: keeper {self._leases} leases"),
@@ -132,19 +129,9 @@ class _Keeper:
         settings, installation = self._plan.settings, self._plan.installation
         return Caretaker(lambda: keepers_store(settings, installation, min_size=0), link, self._retention)
 
-    async def _recover_for_ever(self, connection: Connection, link: Link) -> None:
-        """Leases of dead hosts, of any queue. Jitter keeps the hosts of one database from asking together."""
-        lease = self._plan.settings.shortest_lease
-        interval = min(lease / 3, _RECOVERY_CEILING)
-        while True:
-            await asyncio.sleep(interval * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, not a secret
-            recovered, count = 0, _RECOVERY_BATCH
-            watch = self._beating.clockwatch
-            while count == _RECOVERY_BATCH and (watch is None or watch.may_recover()):
-                count = await connection.ask("recover", lambda s: s.recover(_RECOVERY_BATCH), patience=lease) or 0
-                recovered += count
-            if recovered:
-                link.emit("lease.recovered", count=recovered)
+    def _may_recover(self) -> bool:
+        """Not for a while after the clock by which leases end was set."""
+        return self._beating.clockwatch is None or self._beating.clockwatch.may_recover()
 
     def _obey(self, received: Received) -> None:
         match received.message:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from cairnq.pure.models import QueueBacklog
 from cairnq_supervisor.pure.messages import Sampled
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import Link
@@ -22,11 +23,21 @@ _NOTHING = (0, 0, None, 0)
 class Sampling:
     """`queues` may change. Nothing is said while nothing waits and nothing runs, so that an idle host sleeps."""
 
-    def __init__(self, connection: Connection, link: Link, queues: Sequence[str], *, patience: float) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        link: Link,
+        queues: Sequence[str],
+        *,
+        patience: float,
+        is_idle: Callable[[], bool],
+    ) -> None:
+        """`is_idle()`: somebody has just seen that there is nothing to count."""
         self._connection = connection
         self._link = link
         self._queues = queues
         self._patience = patience
+        self._is_idle = is_idle
         self._soon = asyncio.Event()
 
     def look_soon(self) -> None:
@@ -39,9 +50,11 @@ class Sampling:
         said: dict[str, tuple[int, int, int | None, int]] = {}
         while True:
             self._soon.clear()
-            found = await self._connection.ask(
-                "backlog", lambda store: store.backlog(self._queues, BOUND), patience=self._patience
-            )
+            found: Mapping[str, QueueBacklog] | None = {}
+            if not self._is_idle():
+                found = await self._connection.ask(
+                    "backlog", lambda store: store.backlog(self._queues, BOUND), patience=self._patience
+                )
             if found is not None:
                 counted = {queue: (one.due, one.running, one.oldest_ms, one.suspects) for queue, one in found.items()}
                 sample = {queue: numbers for queue, numbers in counted.items() if numbers != _NOTHING}

@@ -30,6 +30,7 @@ from cairnq_supervisor.pure.messages import (
     Resume,
     Uses,
     Wake,
+    Watched,
 )
 from cairnq_supervisor.pure.quantities import format_size
 from cairnq_supervisor.roles.application import ApplicationError, amounts_used
@@ -225,6 +226,9 @@ class _Worker:
                 engine.wake()
             case LeasesChanged():
                 engine.leases_changed()
+            case Watched(watched=watched):
+                engine.set_polling(not watched)
+                engine.wake()  # for what came before anybody watched
             case BytesFreed():
                 engine.bytes_freed()
             case Grant(resource=resource, unit=unit):

@@ -1,0 +1,94 @@
+"""Workers rest while the keeper watches for them: nothing is missed, and nobody asks in vain."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from tests.process.support import until
+from tests.process.test_control import status
+
+FLEET = """
+app = "gates:registry"
+retry_backoff = "300ms"
+[queues.default]
+processes = 3
+concurrency = 4
+"""
+NEVER = 'poll = "1h"\n'
+"""So that whoever is not woken does not look: what the keeper misses is missed."""
+
+
+@pytest.mark.sqlite
+async def test_a_task_is_taken_when_its_time_has_come_though_no_worker_polls(runs, client):
+    run = await runs.start(NEVER + FLEET)
+    await run.event("keeper.listening")
+    await run.ready()
+    later = [await client.submit("echo", number, run_at_delay_ms=200 * number) for number in range(1, 4)]
+    for number, task in enumerate(later, 1):
+        assert (await client.wait(task.id)).result == number
+    assert await run.stop() == 0
+
+
+@pytest.mark.sqlite
+async def test_an_attempt_that_waits_out_its_backoff_is_not_forgotten(runs, client):
+    run = await runs.start(NEVER + FLEET)
+    await run.event("keeper.listening")
+    await run.ready()
+    task = await client.wait((await client.submit("blocking", {}, max_attempts=3)).id)
+    assert (task.status, task.attempt) == ("failed", 3)
+    assert await run.stop() == 0
+
+
+async def test_what_nothing_tells_of_is_found_all_the_same(runs, client, database):
+    run = await runs.start(NEVER + FLEET)
+    await run.event("keeper.listening")
+    await run.ready()
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("alter table cairnq_tasks disable trigger cairnq_tasks_notify")
+        for task in [await client.submit("echo", number) for number in range(20)]:
+            while not (await client.get(task.id)).succeeded:
+                pass
+    assert await run.stop() == 0
+
+
+def statements(database, what):
+    """When each session of ours began the last statement of that kind that it ran, where it was its last."""
+    with psycopg.connect(database) as connection:
+        return dict(
+            connection.execute(
+                "select pid, query_start from pg_stat_activity"
+                " where application_name = 'cairnq' and datname = current_database() and query like %s",
+                [f"%{what}%"],
+            ).fetchall()
+        )
+
+
+CLAIMS, LOOKS = "with ours as materialized", "next_at_ms"
+
+
+async def test_workers_rest_while_notifications_arrive_and_look_by_themselves_while_they_do_not(runs, client, database):
+    run = await runs.start(FLEET)
+    await run.event("keeper.listening")
+    await run.ready()
+    assert await client.call("echo", 1) == 1
+    assert (await status(run))["keeper"]["listening"] is True
+    await a_look(database)  # by now the workers have done with theirs
+    before = statements(database, CLAIMS)
+    assert len(before) >= 2
+    await a_look(database)
+    assert statements(database, CLAIMS) == before
+    with psycopg.connect(database, autocommit=True) as connection:
+        ended = "select count(pg_terminate_backend(pid)) from pg_stat_activity where query ilike 'listen %'"
+        assert connection.execute(ended).fetchone() == (1,)
+    await run.event("keeper.listen-lost")
+    await until(lambda: len(statements(database, CLAIMS).items() - before.items()) >= 2)
+    await run.event("keeper.listening")
+    assert (await status(run))["keeper"]["listening"] is True
+    assert await client.call("echo", 2) == 2
+    assert await run.stop() == 0
+
+
+async def a_look(database):
+    seen = statements(database, LOOKS)
+    await until(lambda: statements(database, LOOKS) != seen)
