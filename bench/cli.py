@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench import counters, report
 from bench.figures import Figure, short
+from bench.process import Process
 from bench.server import private_server
 from bench.session import Session, say
 from bench.systems import all_systems
@@ -63,6 +64,8 @@ def _run(session: Session, names: Sequence[str], out: Path | None) -> list[Figur
         except Exception as error:  # noqa: BLE001 - the border between a workload and the others
             session.failures.append(f"the rest of {name}: {type(error).__name__}: {error}")
             say(f"FAILED {name}: {error!r}")
+        for process in list(Process.living):
+            process.end()
         say(f"{name}: {time.monotonic() - start:.0f} s")
         if out is not None:
             rest = names[number:]

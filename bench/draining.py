@@ -73,6 +73,8 @@ def drain_in(session: Session, dsn: str, system: System, setting: Setting, asked
         finally:
             for process in workers:
                 process.end()
+        if failed := observer.ask(system.failed):
+            raise RuntimeError(f"{failed:,} tasks failed")
         rate = notes.rate(notes.numbers(noted), every, settled_at)
     return Drained(rate, cpu / done * 1e6, after.cpu / done * 1e6, after.statements / done, after.wal / done)
 

@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import psutil
 
@@ -25,6 +25,9 @@ class ProcessFailed(Exception):
 
 class Process:
     """Use as a context manager, or call `end`."""
+
+    living: ClassVar[set[Process]] = set()
+    """Those that have not been ended: none, once a workload is over, unless a step was cut short as it ended them."""
 
     def __init__(self, name: str, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         self.name = name
@@ -42,6 +45,7 @@ class Process:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.psutil = psutil.Process(self._popen.pid)
+        self.living.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -92,6 +96,7 @@ class Process:
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
+        self.living.discard(self)
 
     def wrote(self) -> str:
         """The end of its standard error, for a message."""

@@ -83,8 +83,9 @@ def _get(command: Sequence[str], home: Path, *, usable: bool) -> None:
     except subprocess.TimeoutExpired:
         wrong = f"no answer in {LIMIT_S} s"
     else:
-        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        wrong = "" if done.returncode == 0 else lines[-1]
+        said = [line for line in done.stderr.splitlines() if line.strip() and "log of this run" not in line]
+        lines = said or [f"exit code {done.returncode}"]
+        wrong = "" if done.returncode == 0 else lines[0 if Path(command[0]).name == "npm" else -1]
     if wrong and not usable:
         raise Unavailable(f"{home.name} could not be installed: {wrong}")
     if not wrong:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from bench.process import Process, started
 from bench.systems.base import ROOT, Setting, Work
 from bench.systems.installing import Installed
-from bench.systems.protocol import CHANNEL, HELD, LEFT, ProtocolSystem
+from bench.systems.protocol import CHANNEL, FAILED, HELD, LEFT, ProtocolSystem
 
 DEFAULTS = Setting("defaults", 16_000, {})
 BEST = Setting("concurrency 500", 28_000, {"concurrency": 500})
@@ -36,7 +36,7 @@ class Ours(ProtocolSystem):
         file = work.notes.parent / "cairnq.toml"
         file.write_text("\n".join(configuration) + "\n")
         spec = {"handler": work.handler, "notes": str(work.notes), "every": work.every, **options}
-        argv = [sys.executable, "-m", "cairnq_supervisor", "run", "-c", str(file), "--events-fd", "1"]
+        argv = [sys.executable, "-m", "bench.programs.supervised", "-c", str(file), "--events-fd", "1"]
         environment = {**self.environment(), "CAIRNQ_DSN": dsn, "BENCH_SPEC": json.dumps(spec)}
         return [started(self.name, argv, environment, _worker_is_ready, work.processes)]
 
@@ -58,6 +58,7 @@ OURS = Ours(
     channel=CHANNEL,
     left=LEFT,
     held=HELD,
+    failed=FAILED,
     settings=(BEST, DEFAULTS, BATCHED, FORGET),
     waiting=DEFAULTS,
 )
@@ -68,6 +69,7 @@ STANDALONE = ProtocolSystem(
     channel=CHANNEL,
     left=LEFT,
     held=HELD,
+    failed=FAILED,
     settings=(),
     waiting=Setting("concurrency 10", 8_000, {"concurrency": 10}),
 )

@@ -20,6 +20,7 @@ PROCRASTINATE = System(
     channel="procrastinate_any_queue_v1",
     left="select exists (select from procrastinate_jobs where status in ('todo', 'doing'))",
     held="select count(*) from procrastinate_jobs where status = 'doing'",
+    failed="select count(*) from procrastinate_jobs where status not in ('todo', 'doing', 'succeeded')",
     settings=(Setting("concurrency 64, pool 20", 1_200, {"concurrency": 64, "pool": 20}), _DEFAULT),
     waiting=_DEFAULT,
     concurrency_of=lambda number: {"concurrency": number, "pool": 20},

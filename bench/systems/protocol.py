@@ -7,6 +7,7 @@ from bench.systems.base import System
 
 LEFT = "select exists (select from cairnq_tasks where status = 'queued' or status = 'running')"
 HELD = "select count(*) from cairnq_tasks where status = 'running'"
+FAILED = "select count(*) from cairnq_tasks where status in ('failed', 'canceled')"
 CHANNEL = "cairnq_queued"
 
 

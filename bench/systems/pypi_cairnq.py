@@ -6,7 +6,7 @@ from functools import partial
 
 from bench.systems.base import PROGRAMS, Setting
 from bench.systems.installing import python_peer
-from bench.systems.protocol import CHANNEL, HELD, LEFT, ProtocolSystem
+from bench.systems.protocol import CHANNEL, FAILED, HELD, LEFT, ProtocolSystem
 
 _DEFAULT = Setting("concurrency 10", 1_500, {"concurrency": 10, "pool": 10, "batch": None}, best=False)
 
@@ -16,6 +16,7 @@ PYPI_CAIRNQ = ProtocolSystem(
     channel=CHANNEL,
     left=LEFT,
     held=HELD,
+    failed=FAILED,
     settings=(
         Setting("concurrency 64, pool 20", 2_400, {"concurrency": 64, "pool": 20, "batch": None}),
         _DEFAULT,
