@@ -204,11 +204,18 @@ async def test_a_worker_that_dies_while_there_is_no_keeper_is_settled_by_the_nex
     run.kill(arrival.pid)
     await run.event("worker.died", pid=arrival.pid)
     run.kill(keeper)
-    await run.event("worker.settled", failed=1)
+    await run.event("worker.settled", requeued=1, failed=0, released=0)
     again = await gate.arrival()
     assert (again.task_id, again.attempt) == (task.id, 2)
-    again.let_go()
-    assert (await client.wait(task.id)).succeeded
+    run.kill((await run.event("keeper.ready"))["pid"])
+    run.kill(again.pid)
+    await run.event("worker.settled", requeued=1)
+    last = await gate.arrival()
+    assert (last.task_id, last.attempt) == (task.id, 3)
+    run.kill(last.pid)
+    await run.event("worker.settled", requeued=0, failed=1)
+    assert run.count("worker.settled") == 3, "a third keeper finds the first duty done"
+    assert (await client.wait(task.id)).error["code"] == "worker_crashed"
     assert await run.stop() == 0
 
 

@@ -27,7 +27,7 @@ async def test_a_fleet_behind_a_pooler_runs_listens_and_survives_a_crash(runs, c
         assert await client.call("echo", number) == number
     task = await client.submit("gated", gate.path)
     run.kill((await gate.arrival()).pid)
-    await run.event("worker.settled", failed=1)
+    await run.event("worker.settled", requeued=1)
     again = await gate.arrival()
     assert (again.task_id, again.attempt) == (task.id, 2)
     await run.event("lease.beat", renewed=1)

@@ -30,7 +30,7 @@ async def test_a_fleet_and_its_clients_need_no_more_than_cairnq_roles_gives_them
             held = await client.submit("gated", gate.path)
             (arrival,) = await gate.arrivals(1)
             run.kill(arrival.pid, signal.SIGKILL)
-            await run.event("worker.settled", failed=1)
+            await run.event("worker.settled", requeued=1)
             (again,) = await gate.arrivals(1)
             again.let_go()
             assert (await client.wait(held.id)).succeeded

@@ -21,7 +21,7 @@ async def test_a_row_that_somebody_had_locked_is_a_suspect_like_its_neighbour(ru
     async with await psycopg.AsyncConnection.connect(database) as connection:
         await connection.execute("select from cairnq_tasks where id = %s for update", [locked.id])
         run.kill(arrivals[0].pid)
-        await run.event("worker.settled", suspects=2)
+        await run.event("worker.settled", suspects=1)
         again = await gate.arrival()
         assert (again.task_id, again.attempt) == (free.id, 1)
     await run.event("worker.swept", tasks=1)
@@ -39,7 +39,7 @@ async def test_a_claim_that_took_effect_after_its_workers_death_is_given_back_un
     await client.submit("gated", gate.path)
     arrival = await gate.arrival()
     run.kill(arrival.pid)
-    settled = await run.event("worker.settled", failed=1)
+    settled = await run.event("worker.settled", requeued=1)
     stray = await client.submit("of another program")
     [claimed] = await client.store.claim(["default"], settled["worker_id"], names=["of another program"])
     assert claimed.id == stray.id

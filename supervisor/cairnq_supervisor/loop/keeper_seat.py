@@ -36,6 +36,9 @@ _ANSWER_WITHIN = 1.0
 """Seconds that a keeper has at least to answer, however short the leases are: a busy host is slow."""
 
 
+_COUNTED = ("requeued", "failed", "released", "suspects", "canceled", "crashed")
+
+
 class Listener(Protocol):
     """Who hears what the keeper found."""
 
@@ -172,11 +175,11 @@ class KeeperSeat(Seat):
 
     def _settled(self, said: Settled) -> None:
         duty = self.duties.get(said.worker_id)
-        if duty is None:
+        if duty is None or duty.settled:  # a reborn keeper begins anew, and finds it done
             return
         duty.settled = True
         took_ms = round((self.house.clock() - duty.message.since) * 1000)
-        counts = {"failed": said.failed, "released": said.released, "suspects": said.suspects, "crashed": said.crashed}
+        counts = {name: getattr(said, name) for name in _COUNTED}
         self.house.emit("worker.settled", **duty.identity, **counts, took_ms=took_ms)
         self._review()
 

@@ -237,13 +237,16 @@ class Beaten(Message):
 class Settled(Message):
     """The table of a dead worker is settled for the first time; the sweeps go on. `crashed`: its calls, by name.
 
-    `suspects`: those of the released that are marked, for any of them may have killed it.
+    `requeued`: an attempt was spent, and others are left; `failed`: none is. `released`: given back unspent, and of
+    these `suspects` are marked, for any of them may have killed it.
     """
 
     worker_id: str
+    requeued: int
     failed: int
     released: int
     suspects: int
+    canceled: int
     crashed: dict[str, Any]
 
 

@@ -104,7 +104,10 @@ _SENTENCES = {
     "queue.quarantined": "{queue}: {suspects} task(s) saw two workers die, and run alone in {processes} process(es)",
     "queue.scaled": "{queue} is to have {processes} process(es)",
     "control.unavailable": "no control socket, so no `cairnq status`: {reason}",
-    "worker.settled": "worker {queue}/{slot}: {failed} task(s) failed, {released} given back, {suspects} suspects",
+    "worker.settled": (
+        "worker {queue}/{slot}: of its tasks {requeued} queued again, {failed} failed, {released} given back"
+        " ({suspects} suspects)"
+    ),
     "keeper.started": "keeper started (pid {pid})",
     "keeper.ready": "keeper is ready (pid {pid})",
     "keeper.exited": "keeper left (pid {pid})",

@@ -7,13 +7,14 @@ not settled at the first try; the sweeps find both.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
 from typing import TypeVar
 
 from cairnq.pure import envelope
 from cairnq.pure.backoff import delay_ms
 from cairnq.pure.clock import Clock, boottime
-from cairnq.pure.models import Outcome, Settlement
+from cairnq.pure.models import Outcome, Settlement, TaskStatus
 from cairnq.run.leases import Entry, LeaseState
 from cairnq.store.base import TaskStore
 from cairnq_supervisor.pure.evidence import was_alone
@@ -31,7 +32,8 @@ _RETRY = (0.05, 1.0)
 _PATIENCE = 5.0
 """Seconds that a statement may take."""
 
-_SPENT = frozenset({Outcome.CRASH, Outcome.FAIL})
+_SPENT = (Outcome.CRASH, Outcome.FAIL)
+_UNSPENT = (Outcome.RELEASE, Outcome.INTERRUPT, Outcome.SUSPECT)
 
 T = TypeVar("T")
 
@@ -77,29 +79,48 @@ class Duties:
         entries = lent.table.entries() if lent is not None else []
         alone = lent is not None and was_alone(entries, calls=lent.table.in_flight_calls)
         settlements = [settlement_of(entry, duty, alone=alone) for entry in entries]
-        left = await self._settle(duty, settlements)
-        failed = sum(settlement.outcome in _SPENT for settlement in settlements)
-        suspects = sum(settlement.outcome is Outcome.SUSPECT for settlement in settlements)
+        left, became = await self._settle(duty, settlements)
         crashed = [entry.task_id for entry in entries if _crashed(entry, duty)]
         names = await self._insist(lambda store: store.names(crashed)) if crashed else {}
-        self._link.send(Settled(duty.worker_id, failed, len(entries) - failed, suspects, names))
+        self._link.send(
+            Settled(
+                duty.worker_id,
+                requeued=sum(became[outcome, "queued"] for outcome in _SPENT),
+                failed=sum(count for (_, status), count in became.items() if status == "failed"),
+                released=sum(became[outcome, "queued"] for outcome in _UNSPENT),
+                suspects=became[Outcome.SUSPECT, "queued"],
+                canceled=sum(count for (_, status), count in became.items() if status == "canceled"),
+                crashed=names,
+            )
+        )
         if crashed:
             self._on_suspects()
         for after in sweep_times(duty.lease, duty.horizon):
             await asyncio.sleep(max(0.0, duty.since + after - self._clock()))
-            found = len(left) - len(left := await self._settle(duty, left))
-            found += await self._sweep(duty, left, known=lent is not None)
+            left, became = await self._settle(duty, left)
+            found = became.total() + await self._sweep(duty, left, known=lent is not None)
             if found:
                 self._link.emit("worker.swept", worker_id=duty.worker_id, tasks=found)
         self._tables.pop(duty.worker_id, None)
         self._link.send(DutyDone(duty.worker_id))
 
-    async def _settle(self, duty: Settle, settlements: Sequence[Settlement]) -> list[Settlement]:
-        """What matched no row: somebody had locked it, or it was not the dead worker's any more."""
-        if not settlements:
-            return []
-        statuses = await self._insist(lambda store: store.settle_many(duty.worker_id, settlements))
-        return [item for item, status in zip(settlements, statuses, strict=True) if status is None]
+    async def _settle(
+        self, duty: Settle, settlements: Sequence[Settlement]
+    ) -> tuple[list[Settlement], Counter[tuple[Outcome, TaskStatus]]]:
+        """What matched no row (it was locked, or the dead worker's no more), and what became of the others.
+
+        These are counted by the outcome that was written and the status that the task has now.
+        """
+        left: list[Settlement] = []
+        became: Counter[tuple[Outcome, TaskStatus]] = Counter()
+        if settlements:
+            statuses = await self._insist(lambda store: store.settle_many(duty.worker_id, settlements))
+            for item, status in zip(settlements, statuses, strict=True):
+                if status is None:
+                    left.append(item)
+                else:
+                    became[item.outcome, status] += 1
+        return left, became
 
     async def _sweep(self, duty: Settle, left: Collection[Settlement], *, known: bool) -> int:
         """Rows that the table did not know never started, so they are given back. `known`: there was a table."""
