@@ -36,7 +36,7 @@ async def test_the_example_inspects_this_repository_and_drains_with_exit_0(runs,
         sys.executable,
         EXAMPLE / "submit.py",
         REPOSITORY,
-        env={**os.environ, "CAIRNQ_DSN": database},
+        env={**os.environ, "DATABASE_URL": database},
         stdout=asyncio.subprocess.PIPE,
     )
     printed, _ = await submit.communicate()
