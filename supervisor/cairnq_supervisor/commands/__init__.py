@@ -20,13 +20,14 @@ from cairnq_supervisor.commands import (
     status,
     steering,
     submit,
+    torture,
 )
 from cairnq_supervisor.commands.shape import Commands
 
 _SETTING_UP = (init, check, doctor, migrate, roles)
 _QUEUE = (submit, get, listing, stats, cancel, retry, purge)
 _SUPERVISOR = (status, steering)
-_ALL = (*_SETTING_UP, *_QUEUE, *_SUPERVISOR, completion)
+_ALL = (*_SETTING_UP, *_QUEUE, *_SUPERVISOR, completion, torture)
 
 
 def add_to(commands: Commands) -> None:

@@ -1,0 +1,211 @@
+"""One host of the fleet: a real `cairnq run`, started again whenever it ends, and every process of it by pidfd."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cairnq_supervisor.pure.exits import Exit
+
+Event = dict[str, Any]
+
+FAULTS = frozenset({"supervisor.fault", "keeper.fault", "worker.crashed", "keeper.crashed", "gateway.crashed"})
+"""Events that no fault from outside excuses: they tell of errors in the program."""
+
+_LOOK_S = 0.05
+_STARTS = {"worker.started": "worker", "keeper.started": "keeper"}
+_UNCATCHABLE = frozenset({signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT})
+_PR_SET_PDEATHSIG = 1
+_EXCUSED = frozenset({Exit.OK, Exit.SOFTWARE, Exit.UNAVAILABLE, Exit.TEMPFAIL, -signal.SIGKILL})
+"""How a supervisor may end while faults happen: drained, or not in time, or it could not begin."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One child of a supervisor."""
+
+    role: str
+    pid: int
+    pidfd: int
+
+
+@dataclass(slots=True)
+class Host:
+    """Its configuration, log and events are in `folder`."""
+
+    number: int
+    folder: Path
+    environment: Mapping[str, str]
+    members: dict[int, Member] = field(default_factory=dict)
+    events: Counter[str] = field(default_factory=Counter)
+    wrongs: list[str] = field(default_factory=list)
+    """What no fault from outside excuses."""
+
+    exits: Counter[int] = field(default_factory=Counter)
+    process: asyncio.subprocess.Process | None = None
+    _begun: bool = False
+    _closing: bool = False
+    _decided: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether it can run at all."""
+
+    @property
+    def config(self) -> Path:
+        return self.folder / f"host-{self.number}.toml"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"host-{self.number}.log"
+
+    @contextlib.asynccontextmanager
+    async def alive(self) -> AsyncIterator[Host]:
+        """Keep a supervisor running. At the end nothing of it is left, whatever happened."""
+        keeping = asyncio.create_task(self._keep())
+        try:
+            yield self
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+            self._end_all()
+
+    async def is_running(self, seconds: float) -> bool:
+        """Whether it comes to say in time that every worker is ready, before anything goes wrong."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._decided.wait()
+        return self.events["supervisor.running"] > 0 and not self.wrongs
+
+    def send(self, number: signal.Signals) -> bool:
+        """A signal to the supervisor, if there is one that can take it: not before its first line of code."""
+        process = self.process
+        if process is None or process.returncode is not None or not (self._begun or number in _UNCATCHABLE):
+            return False
+        process.send_signal(number)
+        return True
+
+    def living(self, role: str | None = None) -> list[Member]:
+        """Children that run, and orphans that have not left yet."""
+        for member in list(self.members.values()):
+            if select.select([member.pidfd], [], [], 0)[0]:
+                del self.members[member.pid]
+                os.close(member.pidfd)
+        return [member for member in self.members.values() if role in (None, member.role)]
+
+    def signal_all(self, number: signal.Signals) -> bool:
+        """To every process of this host."""
+        found = self.send(number)
+        for member in self.living():
+            hit(member, number)
+        return found
+
+    async def drain(self, seconds: float) -> int | None:
+        """SIGTERM for good, and the exit code; None where it did not end."""
+        self._closing = True
+        try:
+            async with asyncio.timeout(seconds):
+                while not self._begun:  # noqa: ASYNC110 - it has just been started again
+                    await asyncio.sleep(_LOOK_S)
+                self.send(signal.SIGTERM)
+                return await self.process.wait() if self.process is not None else None
+        except TimeoutError:
+            return None
+
+    async def _keep(self) -> None:
+        while not self._closing:
+            await self._once()
+
+    async def _once(self) -> None:
+        reader_fd, writer_fd = os.pipe()
+        with self.log.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "cairnq_supervisor", "run", "-c", str(self.config), "--log", "text"),
+                *("--events-fd", str(writer_fd)),
+                stdin=asyncio.subprocess.DEVNULL,
+                stderr=log,
+                stdout=log,
+                pass_fds=(writer_fd,),
+                env=dict(self.environment),
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
+        self.process, self._begun = process, False
+        os.close(writer_fd)
+        reader = asyncio.StreamReader(limit=1 << 22)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reader_fd, "rb")
+        )
+        hearing = asyncio.create_task(self._hear(reader, process.pid))
+        try:
+            code = await process.wait()
+        finally:
+            hearing.cancel()
+            transport.close()
+            self._decided.set()
+        self.exits[code] += 1
+        if code not in _EXCUSED:
+            self.wrongs.append(f"host {self.number}: its supervisor ended with {code}")
+
+    async def _hear(self, reader: asyncio.StreamReader, supervisor: int) -> None:
+        async for line in reader:
+            event: Event = json.loads(line)
+            name = event["event"]
+            self._begun = True
+            self.events[name] += 1
+            if role := _STARTS.get(name):
+                self._meet(role, event["pid"], supervisor)
+            if name in FAULTS:
+                self.wrongs.append(f"host {self.number}: {line.decode().strip()}")
+            if name == "supervisor.running" or self.wrongs:
+                self._decided.set()
+
+    def _meet(self, role: str, pid: int, supervisor: int) -> None:
+        """A pid becomes a pidfd the moment it is heard of; by its parent it is known to be the one that is meant."""
+        try:
+            pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        if _parent(pid) != supervisor or pid in self.members:
+            os.close(pidfd)
+            return
+        self.members[pid] = Member(role, pid, pidfd)
+
+    def _end_all(self) -> None:
+        """Orphans would leave by themselves, but not before their leases are nearly over."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.kill()
+        for member in self.living():
+            hit(member, signal.SIGKILL)
+            os.close(member.pidfd)
+        self.members.clear()
+
+
+def hit(member: Member, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+        signal.pidfd_send_signal(member.pidfd, number)
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def _die_with_parent() -> None:
+    """Should the harness be killed, its fleets drain: they must not work on for nobody.
+
+    Runs between fork and exec: one system call, and nothing that takes a lock.
+    """
+    _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)

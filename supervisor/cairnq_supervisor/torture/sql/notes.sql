@@ -1,0 +1,2 @@
+-- What the clients did.
+select deed, task_id, name from torture_notes

@@ -1,0 +1,2 @@
+-- End a session: pid.
+select pg_terminate_backend(%s)

@@ -1,0 +1,69 @@
+-- What a run notes beside cairnq's own tables, in the file of the run.
+
+create table torture_changes (
+    seq             integer primary key autoincrement,
+    task_id         text not null,
+    before          text,
+    after           text,
+    old_attempt     integer,
+    attempt         integer,
+    old_worker      text,
+    worker          text,
+    lease_until_ms  integer,
+    canceling       integer not null,
+    completed_at_ms integer,
+    at_ms           integer not null
+);
+
+create table torture_runs (
+    run_id    text not null,
+    task_id   text not null,
+    attempt   integer not null,
+    worker_id text not null,
+    pid       integer not null,
+    began     real not null,
+    trusted   real,
+    ended     real
+);
+
+create table torture_notes (
+    deed    text not null,
+    task_id text not null,
+    name    text not null
+);
+
+create table torture_effects (
+    task_id text not null,
+    run_id  text not null
+);
+
+create trigger torture_born after insert on cairnq_tasks
+begin
+    insert into torture_changes (task_id, after, attempt, worker, lease_until_ms, canceling, completed_at_ms, at_ms)
+    values (
+        new.id, new.status, new.attempt, new.worker_id, new.lease_until_ms, 0, new.completed_at_ms,
+        cast((julianday('now') - 2440587.5) * 86400000 as integer)
+    );
+end;
+
+create trigger torture_changed after update of status on cairnq_tasks when old.status is not new.status
+begin
+    insert into torture_changes (
+        task_id, before, after, old_attempt, attempt, old_worker, worker, lease_until_ms, canceling, completed_at_ms,
+        at_ms
+    )
+    values (
+        new.id, old.status, new.status, old.attempt, new.attempt, old.worker_id, new.worker_id, new.lease_until_ms,
+        old.cancel_requested_at_ms is not null, new.completed_at_ms,
+        cast((julianday('now') - 2440587.5) * 86400000 as integer)
+    );
+end;
+
+create trigger torture_removed after delete on cairnq_tasks
+begin
+    insert into torture_changes (task_id, before, old_attempt, old_worker, canceling, at_ms)
+    values (
+        old.id, old.status, old.attempt, old.worker_id, old.cancel_requested_at_ms is not null,
+        cast((julianday('now') - 2440587.5) * 86400000 as integer)
+    );
+end;
