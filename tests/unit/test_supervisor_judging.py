@@ -58,7 +58,7 @@ def test_a_stop_timeout_shorter_than_the_drain_is_a_fault():
     assert judged(None).verdict is Verdict.OK
     assert judged(30.0).verdict is Verdict.OK
     assert judged(29.0).verdict is Verdict.FAULT
-    assert "TimeoutStopSec= to 30s" in judged(29.0).line()
+    assert "TimeoutStopSec= to 30s" in judged(29.0).sentence
 
 
 def test_the_exit_code_is_that_of_the_first_fault():

@@ -63,10 +63,10 @@ def lines(report=REPORT, before=None, elapsed=0.0):
 
 def test_it_reads_like_this():
     assert lines() == [
-        "supervisor  running, pid 1, since 2026-12-01T06:00:00.000+00:00",
+        "supervisor  running, pid 1, since 2026-12-01 06:00:00Z",
         "database    postgresql://db/shop (schema public)",
         "keeper      ready, pid 2, 3 leases, last beat 0.9 s ago in 4 ms, listening",
-        "last event  06:00:01.000 info    worker.ready         worker mail/0 is ready (pid 7)",
+        "last event  06:00:01.000 info worker.ready worker mail/0 is ready (pid 7)",
         "",
         "QUEUE  STATE  WORKERS  CALLS  WAITING  OLDEST  DONE/S",
         "mail   ready      1/2   3/32    1,500    1.5m",

@@ -84,3 +84,17 @@ def test_what_does_not_fit_is_shortened_then_left_out_but_ids_stay_whole():
 
 def test_a_record_stands_in_two_columns():
     assert tabular.record_lines([("id", "x"), ("status", "a\nb")], None) == ["id      x", "status  a\\nb"]
+
+
+@given(TEXT, st.integers(1, 200))
+def test_a_hanging_sentence_keeps_its_words_below_its_beginning(text, limit):
+    first, *more = tabular.hanging("fault    queue          ", text, limit)
+    assert first.startswith("fault    queue          ")
+    assert all(line.startswith(" " * 24) for line in more)
+    assert " ".join(line[24:] for line in [first, *more]) == printable(text)
+    assert all(width(line) <= max(limit, 24 + width(line[24:].split(" ")[0])) for line in [first, *more] if more)
+
+
+def test_a_pipe_gets_the_sentence_whole():
+    assert tabular.hanging("ok ", "a b c", None) == ["ok a b c"]
+    assert tabular.hanging("ok ", "some words of it", 12) == ["ok some", "   words of", "   it"]

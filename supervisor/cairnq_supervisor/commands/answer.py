@@ -11,7 +11,7 @@ from typing import Any, TextIO, TypeAlias
 
 from cairnq_supervisor.pure import tabular
 from cairnq_supervisor.pure.exits import Exit
-from cairnq_supervisor.pure.printable import machine_json, printable_lines
+from cairnq_supervisor.pure.printable import CONTINUED, machine_json, printable, printable_lines
 from cairnq_supervisor.pure.tabular import Table
 
 
@@ -22,7 +22,16 @@ class Record:
     pairs: Sequence[tuple[str, str]]
 
 
-Block: TypeAlias = str | Record | Table
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence behind a lead. On a terminal it hangs there; `more` stands below."""
+
+    lead: str
+    text: str
+    more: str = ""
+
+
+Block: TypeAlias = str | Record | Note | Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +76,15 @@ def _plain(block: Block, limit: int | None) -> Sequence[str]:
             return [printable_lines(block)]
         case Record(pairs=pairs):
             return tabular.record_lines(pairs, limit)
+        case Note(lead=lead, text=text, more=more):
+            return tabular.hanging(lead, text, limit) + below(more)
         case Table():
             return tabular.lines(block, limit)
+
+
+def below(more: str) -> list[str]:
+    """Lines that belong to the one before."""
+    return [CONTINUED + printable(line) for line in more.split("\n")] if more else []
 
 
 def _paint(blocks: Sequence[Block], limit: int | None) -> bool:

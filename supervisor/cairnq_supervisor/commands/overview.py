@@ -26,12 +26,12 @@ def overview(report: Report, before: Report | None, elapsed: float) -> list[Bloc
     """`before`: the report of `elapsed` seconds ago, from which rates are told; None: there are none yet."""
     supervisor, keeper = report["supervisor"], report["keeper"]
     head = [
-        ("supervisor", f"{supervisor['state']}, pid {supervisor['pid']}, since {supervisor['started_at']}"),
+        ("supervisor", f"{supervisor['state']}, pid {supervisor['pid']}, since {_moment(supervisor['started_at'])}"),
         ("database", _database(supervisor)),
         ("keeper", _keeper(keeper)),
     ]
     if supervisor.get("last_event"):
-        head.append(("last event", supervisor["last_event"]))
+        head.append(("last event", " ".join(supervisor["last_event"].split())))
     rates = {} if before is None or elapsed <= 0 else _rates(report, before, elapsed)
     queues = [_queue(queue, report["workers"], rates.get(queue["name"])) for queue in report["queues"]]
     workers = [_worker(worker) for worker in report["workers"]]
@@ -42,6 +42,10 @@ def _database(supervisor: Report) -> str:
     """A file has no schemas."""
     named: str = supervisor["database"]
     return named if named.startswith("/") else f"{named} (schema {supervisor['schema']})"
+
+
+def _moment(rfc3339: str) -> str:
+    return f"{rfc3339[:19].replace('T', ' ')}Z"
 
 
 def _keeper(keeper: Report) -> str:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cairnq_supervisor.commands.answer import Block, Record
+from cairnq_supervisor.commands.answer import Block, Note, Record, below
 from cairnq_supervisor.pure import tabular
 from cairnq_supervisor.pure.printable import printable_lines
 from cairnq_supervisor.pure.tabular import Table
@@ -35,6 +35,8 @@ def paint(blocks: Sequence[Block], limit: int) -> None:
                 console.print(Text(printable_lines(block)))
             case Record(pairs=pairs):
                 _paint_record(console, pairs, limit)
+            case Note():
+                _paint_note(console, block, limit)
             case Table():
                 console.print(_painted(block, limit))
 
@@ -49,6 +51,16 @@ def _painted(table: Table, limit: int) -> RichTable:
     for row in fitted.rows:
         painted.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     return painted
+
+
+def _paint_note(console: Console, note: Note, limit: int) -> None:
+    """The first word of the lead is what it says of the thing."""
+    verdict = note.lead.partition(" ")[0]
+    for index, line in enumerate(tabular.hanging(note.lead, note.text, limit) + below(note.more)):
+        text = Text(line)
+        if index == 0:
+            text.stylize(_STYLES.get(verdict, ""), 0, len(verdict))
+        console.print(text, soft_wrap=True)
 
 
 def _paint_record(console: Console, pairs: Sequence[tuple[str, str]], limit: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from cairnq_supervisor.commands.answer import Answer
+from cairnq_supervisor.commands.answer import Answer, Note
 from cairnq_supervisor.pure import findings
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.findings import Finding, Verdict
@@ -17,7 +17,9 @@ def report(found: Sequence[Finding]) -> Answer:
     counts = {verdict: sum(finding.verdict is verdict for finding in found) for verdict in Verdict}
     summary = ", ".join(f"{count} {_plural(verdict, count)}" for verdict, count in counts.items() if count)
     return Answer(
-        [asdict(finding) for finding in found], [*map(Finding.line, found), summary], findings.exit_code(found)
+        [asdict(finding) for finding in found],
+        [*(Note(finding.lead, finding.sentence, finding.more) for finding in found), summary],
+        findings.exit_code(found),
     )
 
 

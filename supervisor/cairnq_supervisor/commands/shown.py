@@ -87,7 +87,10 @@ def error_line(error: Any) -> str:
     if not isinstance(error, dict):
         return compact_json(error)
     details = f" {compact_json(error['details'])}" if error.get("details") else ""
-    return f"{error.get('code')}: {error.get('message')}{details}"
+    said = f"{error.get('message')}{details}"
+    if error.get("code") == "handler_error" and error.get("type"):
+        said = f"{error['type']}: {said}"  # the message of a KeyError is nothing but the key
+    return f"{error.get('code')}: {said}"
 
 
 def _row(task: Task) -> Sequence[str]:

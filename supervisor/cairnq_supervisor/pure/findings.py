@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cairnq_supervisor.pure.exits import Exit
-from cairnq_supervisor.pure.printable import printable
 
 
 class Verdict(StrEnum):
@@ -31,11 +30,13 @@ class Finding:
     code: int = Exit.OK
     more: str = ""
 
-    def line(self) -> str:
-        """One line, whatever is in it, and what there is more."""
-        advice = f"; {self.advice}" if self.advice else ""
-        line = printable(f"{self.verdict:<8} {self.topic:<14} {self.says}{advice}")
-        return f"{line}\n{self.more}" if self.more else line
+    @property
+    def lead(self) -> str:
+        return f"{self.verdict:<8} {self.topic:<14} "
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.says}; {self.advice}" if self.advice else self.says
 
 
 def ok(topic: str, says: str) -> Finding:

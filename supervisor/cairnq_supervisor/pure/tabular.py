@@ -67,6 +67,20 @@ def record_lines(pairs: Sequence[tuple[str, str]], limit: int | None) -> list[st
     return [clip(line, limit) if limit is not None else line for line in written]
 
 
+def hanging(lead: str, text: str, limit: int | None) -> list[str]:
+    """One line; on a screen of `limit` columns as many as it takes, all of the text below its beginning."""
+    text, room = printable(text), 0 if limit is None else limit - width(lead)
+    if room < SHORTEST:
+        return [lead + text]
+    lines: list[str] = []
+    for word in text.split(" "):
+        if lines and width(lines[-1]) + 1 + width(word) <= room:
+            lines[-1] += " " + word
+        else:
+            lines.append(word)
+    return [(lead if index == 0 else " " * width(lead)) + line for index, line in enumerate(lines)]
+
+
 def _squeeze(
     columns: Sequence[Column], natural: Sequence[int], limit: int, gap: int
 ) -> tuple[list[int], dict[int, int]]:
