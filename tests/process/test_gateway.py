@@ -18,9 +18,12 @@ app = "gates:registry"
 lease = "5s"
 drain_timeout = "5s"
 http = "127.0.0.1:0"
+retry_backoff = "0s"
+max_in_flight_bytes = "8MiB"
 [queues.default]
 processes = 2
 concurrency = 4
+max_in_flight_bytes = "1MiB"
 """
 
 
@@ -82,7 +85,17 @@ async def test_a_tree_at_work_is_alive_ready_and_counted(runs, client):
     assert samples["cairnq_task_duration_seconds_count", ("name", "echo"), ("queue", "default")] == 3
     assert samples["cairnq_task_wait_seconds_count", ("name", "echo"), ("queue", "default")] == 3
     assert samples["cairnq_queue_processes_ready", ("queue", "default")] == 2
-    assert samples["cairnq_queue_concurrency", ("queue", "default")] == 8
+    queue = ("queue", "default")
+    assert samples["cairnq_queue_concurrency", queue] == 8
+    assert samples["cairnq_queue_in_flight_calls", queue] == 0
+    assert samples["cairnq_queue_in_flight_bytes", queue] == 0
+    assert samples["cairnq_queue_in_flight_bytes_limit", queue] == 1 << 20
+    assert samples["cairnq_in_flight_bytes_limit",] == 8 << 20
+    assert samples["cairnq_in_flight_bytes",] == 0
+    assert samples["cairnq_queue_backlog", queue] == 0
+    assert samples["cairnq_worker_resident_bytes", queue, ("slot", "1")] > 1 << 20
+    assert samples["cairnq_leases",] == 0
+    assert samples["cairnq_beat_failures_total", ("cause", "database")] == 0
     assert samples["cairnq_events_total", ("event", "worker.ready")] == 2
     code, body = await gateway.get("/other")
     assert code == 404
@@ -133,19 +146,28 @@ async def test_a_gateway_that_dies_is_reborn_on_the_same_port_and_refuses_nobody
     assert await run.stop() == 0
 
 
-async def test_a_dead_workers_tasks_are_counted_as_crashed(runs, client, gate):
+async def test_what_fails_is_retried_or_crashes_is_counted_by_name(runs, client, gate):
     run, gateway = await start(runs)
     await run.ready()
+    nowhere = await client.submit("gated", "/nonexistent", max_attempts=2)
+    assert (await client.wait(nowhere.id)).failed
+    named = {"name": "gated", "queue": "default"}
+    await gateway.until("cairnq_tasks_ended_total", 1, **named, outcome="failed")
+    await gateway.until("cairnq_tasks_ended_total", 1, **named, outcome="retried")
     await client.submit("gated", gate.path)
     (arrival,) = await gate.arrivals(1)
+    await run.event("lease.beat", renewed=1)
+    samples = await gateway.until("cairnq_leases", 1)
+    assert samples["cairnq_beat_seconds_count",] >= 1
     run.kill(arrival.pid)
     await run.event("worker.settled")
     samples = await gateway.metrics()
     assert samples["cairnq_tasks_crashed_total", ("name", "gated"), ("queue", "default")] == 1
+    assert samples["cairnq_process_deaths_total", ("cause", "signal 9 (SIGKILL)"), ("queue", "default")] == 1
     (again,) = await gate.arrivals(1)
-    again.let_go()
-    await client.wait(arrival.task_id)
-    assert await run.stop() == 0
+    run.send(signal.SIGQUIT)
+    await again.cut_off()
+    assert await run.exit_code() == 0
 
 
 async def test_counts_survive_their_worker(runs, client):
@@ -163,16 +185,21 @@ async def test_counts_survive_their_worker(runs, client):
     assert await run.stop() == 0
 
 
-async def test_a_database_that_is_away_fails_neither_liveness_nor_readiness(runs, proxy, database):
+async def test_a_database_that_is_away_fails_neither_liveness_nor_readiness(runs, client, gate, proxy, database):
     run = await runs.start(FLEET, dsn=proxy.dsn(database))
     gateway = Gateway((await run.event("gateway.listening"))["port"])
     await run.ready()
+    await client.submit("gated", gate.path)
+    (arrival,) = await gate.arrivals(1)
     proxy.refuse()
     await run.event("database.failed")
+    await run.event("lease.beat-failed", cause="database")
     assert await gateway.get("/livez") == (200, "ok\n")
     assert await gateway.get("/readyz") == (200, "ready\n")
     samples = await gateway.metrics()
     assert [key for key in samples if key[0] == "cairnq_database_failures_total"]
+    assert samples["cairnq_beat_failures_total", ("cause", "database")] >= 1
+    arrival.let_go()
     proxy.pass_through()
     await run.event("database.recovered")
     assert await run.stop() == 0

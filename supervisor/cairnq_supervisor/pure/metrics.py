@@ -50,6 +50,7 @@ def families(status: Status, tallies: Mapping[str, Tally], chronicle: Chronicle)
     """`tallies` are by queue, summed over every worker that there was."""
     return [
         *_of_supervisor(status["supervisor"]),
+        *_of_host(status),
         *_of_keeper(status["keeper"]),
         *_gauges("cairnq_queue_", _QUEUE_GAUGES, status["queues"], lambda q: {"queue": q["name"]}),
         *_gauges("cairnq_worker_", _WORKER_GAUGES, status["workers"], _worker_labels),
@@ -72,6 +73,15 @@ def _of_supervisor(supervisor: Status) -> Iterator[Family]:
     generation = Family("cairnq_supervisor_generation", "gauge", "Reloads since the start, and one")
     generation.add(supervisor.get("generation"))
     yield generation
+
+
+def _of_host(status: Status) -> Iterator[Family]:
+    held = Family("cairnq_in_flight_bytes", "gauge", "Payload bytes that are held, of all queues of this host")
+    held.add(sum(queue["in_flight_bytes"] for queue in status["queues"]))
+    yield held
+    limit = Family("cairnq_in_flight_bytes_limit", "gauge", "Payload bytes that may be held, of all queues")
+    limit.add(status["supervisor"].get("max_in_flight_bytes"))
+    yield limit
 
 
 def _of_keeper(keeper: Status) -> Iterator[Family]:
