@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 from cairnq.pure.envelope import envelope
 from cairnq.pure.looks import Looks
 from cairnq.pure.models import Beat, ClaimedTask, Standing, Task
 from cairnq.pure.pace import Pace
+from cairnq.pure.quota import Share
 from cairnq.run import outcomes
 from cairnq.run.apart import Apart
 from cairnq.run.attempt import Attempt
@@ -19,7 +21,9 @@ from cairnq.run.holdings import Holdings
 from cairnq.run.leases import MAX_ID_BYTES, LeaseTable, margin, trust_end
 from cairnq.run.outage import retry_delay_s
 from cairnq.run.replies import wait_for_reply, within
-from cairnq.run.settler import Settler
+from cairnq.run.settler import Item, Settler
+
+T = TypeVar("T")
 
 LEAST_PATIENCE_S = 5.0
 """A claim may be slow on a busy server; only a lease that is shorter makes waiting for it useless."""
@@ -151,7 +155,7 @@ class Claimer:
         if not draws:
             return
         sent, apart = self._clock(), self._apart.is_next(idle=self._executor.is_idle)
-        claimed = await self._ask(self._suspect(draws) if apart else self._others(draws))
+        claimed = await (self._suspect(draws) if apart else self._others(draws))
         self._failures = 0
         self._outage.worked("claim")
         if apart:
@@ -165,32 +169,59 @@ class Claimer:
         if claimed:
             await self._take_in(claimed, sent)
 
-    def _suspect(self, draws: Draws) -> Awaitable[list[ClaimedTask]]:
-        return self._store.claim_suspect(self._queues, self._worker_id, self._options.lease_ms, draws.names)
+    async def _suspect(self, draws: Draws) -> list[ClaimedTask]:
+        return await self._ask(
+            self._store.claim_suspect(self._queues, self._worker_id, self._options.lease_ms, draws.names)
+        )
 
-    def _others(self, draws: Draws) -> Awaitable[list[ClaimedTask] | None]:
-        lease_ms = self._options.lease_ms
-        if draws.single is not None:
-            share, limit = draws.single
-            return self._store.claim_many(self._queues, self._worker_id, lease_ms, limit, share.names)
-        return self._store.claim_drawn(self._queues, self._worker_id, lease_ms, draws.names, draws.plan)
+    async def _others(self, draws: Draws) -> list[ClaimedTask]:
+        worker_id, lease_ms = self._worker_id, self._options.lease_ms
+        if draws.single is None:
+            drawn = self._store.claim_drawn(self._queues, worker_id, lease_ms, draws.names, draws.plan)
+            return await self._ask(drawn) or []
+        if self._store.exchanges and (batch := self._settler.take_along()):
+            claimed = await self._exchange(draws.single, batch)
+            if claimed is not None:
+                return claimed
+        share, limit = draws.single
+        return await self._ask(self._store.claim_many(self._queues, worker_id, lease_ms, limit, share.names))
 
-    async def _ask(self, work: Awaitable[list[ClaimedTask] | None]) -> list[ClaimedTask]:
-        """The claimed rows. A reply that is far too late is not awaited: what it took is given back later."""
-        lease_s = self._options.lease_s
-        patience_s = min(lease_s - margin(lease_s), max(lease_s / 3, LEAST_PATIENCE_S))
+    async def _exchange(self, single: tuple[Share, int], batch: Sequence[Item]) -> list[ClaimedTask] | None:
+        """Settle and claim in one round trip; None where they have to go apart."""
+        share, limit = single
+        settlements = [item.settlement for item in batch]
+        work = self._store.settle_and_claim(
+            self._worker_id, settlements, self._queues, self._options.lease_ms, limit, share.names
+        )
+        try:
+            done = await self._ask(work, patience_s=self._options.lease_s / 3)
+        except BaseException:
+            self._settler.unanswered(batch)
+            raise
+        if done is None:
+            self._settler.refused(batch)
+            return None
+        statuses, claimed = done
+        self._settler.answered(batch, statuses)
+        return claimed
+
+    async def _ask(self, work: Awaitable[T], *, patience_s: float | None = None) -> T:
+        """The reply. One that is far too late is not awaited: what was claimed is given back later."""
+        if patience_s is None:
+            lease_s = self._options.lease_s
+            patience_s = min(lease_s - margin(lease_s), max(lease_s / 3, LEAST_PATIENCE_S))
         task = asyncio.ensure_future(work)
         try:
             await wait_for_reply(task, patience_s, "a claim")
         except BaseException:
             self._leave_behind(task)
             raise
-        return task.result() or []
+        return task.result()
 
-    def _leave_behind(self, task: asyncio.Future[list[ClaimedTask] | None]) -> None:
+    def _leave_behind(self, task: asyncio.Future[Any]) -> None:
         """It may still take effect on the server, until it has ended for good."""
 
-        def ended(task: asyncio.Future[list[ClaimedTask] | None]) -> None:
+        def ended(task: asyncio.Future[Any]) -> None:
             self._is_uncertain = True
             if not task.cancelled():
                 task.exception()

@@ -20,7 +20,9 @@ _RELEASES = frozenset({Outcome.RELEASE, Outcome.INTERRUPT})
 
 
 @dataclass(slots=True, eq=False)
-class _Item:
+class Item:
+    """One settlement on its way."""
+
     attempt: Attempt
     settlement: Settlement
     may_be_written: bool = False
@@ -49,10 +51,11 @@ class Settler:
         self._outage = outage
         self._lose = lose
         self._on_written = on_written
-        self._waiting: list[_Item] = []
-        self._open: set[_Item] = set()
+        self._waiting: list[Item] = []
+        self._open: set[Item] = set()
         self._releases = 0
         self._event = asyncio.Event()
+        self._goes_alone = False
 
     @property
     def is_idle(self) -> bool:
@@ -69,7 +72,7 @@ class Settler:
             return
         attempt.settlement = settlement
         attempt.table.end(attempt.slot)
-        item = _Item(attempt, settlement)
+        item = Item(attempt, settlement)
         self._open.add(item)
         self._releases += settlement.outcome in _RELEASES
         self._enqueue(item)
@@ -80,7 +83,7 @@ class Settler:
         while True:
             await self._event.wait()
             self._event.clear()
-            while batch := self._take():
+            while batch := await self._next():
                 if await self._write(batch):
                     failures = 0
                     continue
@@ -88,14 +91,42 @@ class Settler:
                 self._waiting[:0] = batch
                 await asyncio.sleep(retry_delay_s(failures))
 
-    def _enqueue(self, item: _Item) -> None:
+    def take_along(self) -> list[Item]:
+        """What waits, for a claim to take with it that goes out now. It is given back by one of the next three."""
+        return [] if self._goes_alone else self._take()
+
+    def answered(self, batch: Sequence[Item], statuses: Sequence[TaskStatus | None]) -> None:
+        """It was written with the claim. What matched no row goes once more, alone, and is then asked about."""
+        for item, status in zip(batch, statuses, strict=True):
+            if not self._close(item, status):
+                self._goes_alone = True
+                self._enqueue(item)
+
+    def unanswered(self, batch: Sequence[Item]) -> None:
+        """Nobody knows whether it was written."""
+        for item in batch:
+            item.may_be_written = True
+        self.refused(batch)
+
+    def refused(self, batch: Sequence[Item]) -> None:
+        """It was not written. Now it goes by itself."""
+        self._waiting[:0] = batch
+        self._goes_alone = bool(self._waiting)
+        self._event.set()
+
+    async def _next(self) -> list[Item]:
+        """One turn of the loop later, for if a claim goes out in this one it takes along what waits."""
+        await asyncio.sleep(0)
+        return self._take()
+
+    def _enqueue(self, item: Item) -> None:
         self._waiting.append(item)
         self._event.set()
 
-    def _take(self) -> list[_Item]:
+    def _take(self) -> list[Item]:
         """The next statement's rows, oldest first. What is no longer trusted is not written any more."""
         now = self._clock()
-        batch: list[_Item] = []
+        batch: list[Item] = []
         size = 0
         for position, item in enumerate(self._waiting):
             size += len(item.settlement.body or "")
@@ -109,7 +140,7 @@ class Settler:
         self._waiting = []
         return batch
 
-    async def _write(self, batch: Sequence[_Item]) -> bool:
+    async def _write(self, batch: Sequence[Item]) -> bool:
         """False when the database gave no answer."""
         settlements = [item.settlement for item in batch]
         asked_at = self._clock()
@@ -124,20 +155,21 @@ class Settler:
             self._outage.failed(error, "settle", asked_at=asked_at)
             return False
         self._outage.worked("settle")
+        self._goes_alone = False
         absent = [item for item, status in zip(batch, statuses, strict=True) if not self._close(item, status)]
         if absent:
             await self._read_back(absent)
         self._on_written()
         return True
 
-    def _close(self, item: _Item, status: TaskStatus | None) -> bool:
+    def _close(self, item: Item, status: TaskStatus | None) -> bool:
         if status is None:
             return False
         self._forget(item)
         item.attempt.close(status)
         return True
 
-    async def _read_back(self, absent: Sequence[_Item]) -> None:
+    async def _read_back(self, absent: Sequence[Item]) -> None:
         """A row that did not match is lost only when the database says so."""
         asked_at = self._clock()
         try:
@@ -157,11 +189,11 @@ class Settler:
                 case Standing.ENDED | Standing.EXPIRED:
                     self._give_up(item, "its settlement matched no row")
 
-    def _give_up(self, item: _Item, why: str) -> None:
+    def _give_up(self, item: Item, why: str) -> None:
         self._forget(item)
         self._lose(item.attempt, why)
 
-    def _forget(self, item: _Item) -> None:
+    def _forget(self, item: Item) -> None:
         self._open.discard(item)
         self._releases -= item.settlement.outcome in _RELEASES
 

@@ -215,7 +215,7 @@ async def test_large_outcomes_are_spread_over_statements(client: CairnQ, make_ri
         sizes.append([len(item.body) for item in settlements])
         return await settle_many(worker_id, settlements)
 
-    store.settle_many = settle
+    store.settle_many, store.exchanges = settle, False
     async with make_rig(registry, concurrency=3):
         tasks = [await client.submit("large") for _ in range(3)]
         for _ in tasks:
@@ -266,6 +266,7 @@ async def test_a_bug_ends_the_run_with_its_own_error(
 
     if operation == "recover":
         store.sibling = lambda: None  # the keeper then shares the store, and this mistake with it
+    store.exchanges = False
     setattr(store, operation, buggy)
     worker = make_worker(lease_ms=600)
     worker.register("x", lambda _ctx: None)

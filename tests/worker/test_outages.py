@@ -251,6 +251,7 @@ async def test_a_settlement_without_a_reply_is_not_taken_for_a_lost_lease(
             assert (await ctx.succeed_in(write)).succeeded  # type: ignore[union-attr]
         return "once"
 
+    store.exchanges = False
     lose_next_reply(store, "complete_in" if settle_by == "succeed_in" else "settle_many")
     async with worker.background():
         ended = await client.wait((await client.submit("x")).id)
