@@ -38,6 +38,7 @@ from cairnq_supervisor.roles.boot import boot
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.roles.payloads import SharedBudget
 from cairnq_supervisor.roles.plan import WorkerPlan, engine_options
+from cairnq_supervisor.roles.randomness import part_random_states
 from cairnq_supervisor.roles.stores import open_store
 from cairnq_supervisor.roles.tallying import Tallying
 from cairnq_supervisor.roles.title import keep_title
@@ -55,6 +56,7 @@ _ORPHANS_GOODBYE = 0.1
 def run_worker(plan: WorkerPlan, channel: Channel) -> int:
     """The exit code of the child."""
     plan.stacks.offer()
+    part_random_states()
     # Not asyncio.run, which waits for whatever the handlers left: one that swallows its cancellation, a blocked thread.
     return asyncio.Runner().run(_Worker(plan).live(channel))
 
