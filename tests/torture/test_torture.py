@@ -13,10 +13,8 @@ import psycopg
 import pytest
 
 from tests.process.support import until
+from tests.support.figures import figure
 from tests.support.routes import is_file
-
-SECONDS = int(os.environ.get("CAIRNQ_TORTURE_SECONDS", "0"))
-"""Of faults, where more than CI's few are wanted."""
 
 NOBODY = "postgresql://me@127.0.0.1:1/nobody"
 
@@ -46,9 +44,10 @@ def address(database, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.alone
+@pytest.mark.timeout(300)
 @pytest.mark.sqlite
 async def test_a_fleet_under_torture_keeps_every_promise(database, tmp_path):
-    seconds = SECONDS or (6 if is_file(database) else 15)
+    seconds = figure(6, 60) if is_file(database) else figure(15, 60)
     seed = random.randrange(1 << 32)
     options = ["--seconds", str(seconds), "--seed", str(seed), "--patience", "100", "--json"]
     code, out, err = await said(await torture(*options, dsn=address(database, tmp_path), cwd=tmp_path))

@@ -73,6 +73,11 @@ async def blocking(ctx: cairnq.TaskContext, payload: dict[str, Any]) -> str:
 
 
 @registry.task
+def resting(ctx: Any, seconds: float) -> None:
+    time.sleep(seconds)  # sleep: a call that cannot be cancelled
+
+
+@registry.task
 async def recorded(ctx: cairnq.TaskContext, ledger: str) -> None:
     reader, writer = await asyncio.open_unix_connection(ledger)
     writer.write(_arrival(ctx))
