@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,12 +43,13 @@ def write(path: Path, content: str) -> None:
 def _heading(session: Session) -> str:
     settings = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
     runs = f"{session.rounds} run" + ("s" if session.rounds > 1 else "")
+    took = f"{(time.monotonic() - session.began_at) / 60:.0f} minutes"
     systems = "\n".join(
         f"- {system.name} {session.versions[system.name]}: " + "; ".join(setting.name for setting in system.settings)
         for system in session.systems
     )
     return (
-        f"{datetime.now(UTC):%Y-%m-%d}{', QUICK=1' if session.quick else ''}, {runs}. "
+        f"{datetime.now(UTC):%Y-%m-%d}{', QUICK=1' if session.quick else ''}, {runs}, {took}. "
         f"PostgreSQL {version_of(session.server)}, its clients on the same {os.cpu_count()} cores "
         f"(load {os.getloadavg()[2]:.1f}), Python {platform.python_version()}.\n{settings}.\n\n{systems}\n"
     )

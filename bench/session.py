@@ -44,6 +44,7 @@ class Session:
     failures: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    began_at: float = field(default_factory=time.monotonic)
     _templates: dict[str, str] = field(default_factory=dict)
 
     def install(self) -> None:
