@@ -12,13 +12,14 @@ from tests.support.documents import ROOT, RUN, Reader, blocks_of
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 FOLLOWED = [ROOT / "docs" / name for name in ("tutorial.md", "protocol.md", "migrating.md")]
 URL = "postgresql://shop@db.example/shop"
+HTTP = "127.0.0.1:9464"
 
 
 @pytest.mark.parametrize("document", FOLLOWED, ids=lambda path: path.name)
 def test_a_document_does_what_it_says(document, database, tmp_path):
     with (
         tempfile.TemporaryDirectory(prefix="cq-") as runtime,  # a short path, for the control socket
-        Reader(tmp_path, Path(runtime), replaced={URL: f"'{database}'"}) as reader,
+        Reader(tmp_path, Path(runtime), replaced={URL: f"'{database}'", HTTP: "127.0.0.1:0"}) as reader,
     ):
         reader.follow(document)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ _BLOCK = re.compile(r"^(?P<before>[^\n]*)\n(?:\n)?```(?P<kind>\w*)[^\n]*\n(?P<te
 _FILE = re.compile(r"^`([\w./-]+)`")
 _SHOWN = re.compile(r"^<!-- shown by (\S+) -->$")
 _AWAITED = re.compile(r"\$\(cat ([\w.]+)\)")
-_END = """bad=; for job in $(jobs -p); do kill $job 2>&-; wait $job || bad="$bad $job:$?"; done; [ -z "$bad" ]"""
+_END = 'bad=; for job in $(jobs -p); do wait $job || bad="$bad $job:$?"; done; [ -z "$bad" ]'
 RUN = frozenset({"sh", "console", "python"})
 
 
@@ -82,6 +83,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=[script],
+            start_new_session=True,
             text=True,
         )
         os.close(script)
@@ -90,15 +92,15 @@ class Reader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """What was left in the background is told to end, and must end well."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """What went to the background has been told to end, by the document, and ends well."""
         try:
-            self.run(_END)
+            if kind is None:
+                self.run(_END)
         finally:
+            os.killpg(self._shell.pid, signal.SIGTERM)
             os.close(self._typed)
-            self._shell.wait()
-            assert self._shell.stdout is not None
-            self._shell.stdout.close()
+            self._shell.communicate()
 
     @property
     def said(self) -> str:
