@@ -36,6 +36,7 @@ class Change:
 
     seq: int
     task_id: str
+    name: str
     before: str | None
     after: str | None
     old_attempt: int | None

@@ -9,7 +9,6 @@ from cairnq_supervisor.torture.evidence import Change, Deed, Evidence
 
 def broken_links(evidence: Evidence) -> Iterator[tuple[str, str]]:
     """Every change that the protocol does not know, or that does not follow from the one before."""
-    forgetful = {note.task_id for note in evidence.notes if note.name == "forgotten"}
     retried = evidence.noted(Deed.RETRIED)
     last: dict[str, Change] = {}
     for change in sorted(evidence.changes, key=lambda change: change.seq):
@@ -17,7 +16,7 @@ def broken_links(evidence: Evidence) -> Iterator[tuple[str, str]]:
         last[task_id] = change
         if previous is not None and not _follows(previous, change):
             yield task_id, f"became {_state(previous)}, and then {change.after} from {change.before}"
-        reason = _fault(change, forgettable=task_id in forgetful, retried=task_id in retried)
+        reason = _fault(change, retried=task_id in retried)
         if reason is not None:
             yield task_id, f"{change.before or 'nothing'} to {change.after or 'nothing'}: {reason}"
     for row in evidence.rows.values():
@@ -36,7 +35,7 @@ def _state(change: Change) -> str:
     return f"{change.after} in attempt {change.attempt} of {change.worker}"
 
 
-def _fault(change: Change, *, forgettable: bool, retried: bool) -> str | None:
+def _fault(change: Change, *, retried: bool) -> str | None:
     """What is wrong with this change by itself."""
     match change.before, change.after:
         case None, "queued":
@@ -52,7 +51,7 @@ def _fault(change: Change, *, forgettable: bool, retried: bool) -> str | None:
         case "running", None:
             if change.canceling:
                 return "a cancel that was asked wins over every outcome"
-            return None if forgettable else "a row was removed that is not of a handler that forgets"
+            return None if change.name == "forgotten" else "a row was removed that is not of a handler that forgets"
         case "queued", "canceled":
             return _ended(change)
         case (("failed" | "canceled"), "queued"):

@@ -10,7 +10,7 @@ from enum import StrEnum
 LEASE_S = 4.0
 """Of the fleet under torture: short, so that what must outlast a lease does so often."""
 
-RATE = 2.2
+RATE = 2.5
 """Faults a second."""
 
 _BRIEF, _LONG = (0.05, 0.6 * LEASE_S), (1.2 * LEASE_S, 1.8 * LEASE_S)

@@ -1,5 +1,5 @@
 -- Every change of a status, in the order in which they happened to each task.
-select seq, task_id, before, after, old_attempt, attempt, old_worker, worker, lease_until_ms, canceling,
+select seq, task_id, name, before, after, old_attempt, attempt, old_worker, worker, lease_until_ms, canceling,
     completed_at_ms, at_ms
 from torture_changes
 order by seq

@@ -3,6 +3,7 @@
 create table torture_changes (
     seq             integer primary key autoincrement,
     task_id         text not null,
+    name            text not null,
     before          text,
     after           text,
     old_attempt     integer,
@@ -39,9 +40,11 @@ create table torture_effects (
 
 create trigger torture_born after insert on cairnq_tasks
 begin
-    insert into torture_changes (task_id, after, attempt, worker, lease_until_ms, canceling, completed_at_ms, at_ms)
+    insert into torture_changes (
+        task_id, name, after, attempt, worker, lease_until_ms, canceling, completed_at_ms, at_ms
+    )
     values (
-        new.id, new.status, new.attempt, new.worker_id, new.lease_until_ms, 0, new.completed_at_ms,
+        new.id, new.name, new.status, new.attempt, new.worker_id, new.lease_until_ms, 0, new.completed_at_ms,
         cast((julianday('now') - 2440587.5) * 86400000 as integer)
     );
 end;
@@ -49,21 +52,21 @@ end;
 create trigger torture_changed after update of status on cairnq_tasks when old.status is not new.status
 begin
     insert into torture_changes (
-        task_id, before, after, old_attempt, attempt, old_worker, worker, lease_until_ms, canceling, completed_at_ms,
-        at_ms
+        task_id, name, before, after, old_attempt, attempt, old_worker, worker, lease_until_ms, canceling,
+        completed_at_ms, at_ms
     )
     values (
-        new.id, old.status, new.status, old.attempt, new.attempt, old.worker_id, new.worker_id, new.lease_until_ms,
-        old.cancel_requested_at_ms is not null, new.completed_at_ms,
+        new.id, new.name, old.status, new.status, old.attempt, new.attempt, old.worker_id, new.worker_id,
+        new.lease_until_ms, old.cancel_requested_at_ms is not null, new.completed_at_ms,
         cast((julianday('now') - 2440587.5) * 86400000 as integer)
     );
 end;
 
 create trigger torture_removed after delete on cairnq_tasks
 begin
-    insert into torture_changes (task_id, before, old_attempt, old_worker, canceling, at_ms)
+    insert into torture_changes (task_id, name, before, old_attempt, old_worker, canceling, at_ms)
     values (
-        old.id, old.status, old.attempt, old.worker_id, old.cancel_requested_at_ms is not null,
+        old.id, old.name, old.status, old.attempt, old.worker_id, old.cancel_requested_at_ms is not null,
         cast((julianday('now') - 2440587.5) * 86400000 as integer)
     );
 end;
