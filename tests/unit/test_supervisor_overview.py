@@ -49,9 +49,9 @@ REPORT = {
 }
 
 
-def lines(report=REPORT, before=None, elapsed=0.0):
+def lines(report=REPORT, before=None, elapsed=0.0, height=None):
     shown = []
-    for block in overview(report, before, elapsed):
+    for block in overview(report, before, elapsed, height=height):
         if isinstance(block, Record):
             shown += tabular.record_lines(block.pairs, None)
         elif isinstance(block, str):
@@ -91,3 +91,13 @@ def test_a_paused_queue_and_one_that_flaps_say_so():
     empty["queues"][0]["processes"]["ready"] = 0
     states = [lines(report)[6].split()[1] for report in (paused, flapping, empty)]
     assert states == ["paused", "flapping", "waiting"]
+
+
+def test_a_live_view_fits_its_screen_and_says_what_is_left_out():
+    crowded = copy.deepcopy(REPORT)
+    crowded["workers"] = [{**WORKER, "slot": slot} for slot in range(50)]
+    shown = lines(crowded, height=24)
+    assert len(shown) + 2 < 24, "a rule below the headings of each table, where there is colour"
+    assert shown[-1] == "and 39 more workers"
+    assert sum(line.startswith("mail/") for line in shown) == 11
+    assert len(lines(crowded)) == 59

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
 from typing import Any
@@ -29,8 +30,9 @@ def watch(options: argparse.Namespace, interval: float) -> int:
         """Asked first, so that the old picture stands until there is a new one."""
         nonlocal before, looked_at
         since, looked_at = looked_at, time.monotonic()
-        before, answer = _look(options, before, looked_at - since)
-        if sys.stdout.isatty():
+        height = shutil.get_terminal_size().lines if sys.stdout.isatty() else None
+        before, answer = _look(options, before, looked_at - since, height)
+        if height is not None:
             sys.stdout.write(_HOME_AND_CLEAR)
         return answer
 
@@ -44,6 +46,8 @@ def watch(options: argparse.Namespace, interval: float) -> int:
     return code
 
 
-def _look(options: argparse.Namespace, before: dict[str, Any] | None, elapsed: float) -> tuple[dict[str, Any], Answer]:
+def _look(
+    options: argparse.Namespace, before: dict[str, Any] | None, elapsed: float, height: int | None = None
+) -> tuple[dict[str, Any], Answer]:
     report = ask(options, Status())
-    return report, Answer(report, overview(report, before, elapsed))
+    return report, Answer(report, overview(report, before, elapsed, height=height))

@@ -20,10 +20,15 @@ _WORKERS = (
     Column("state", whole=True),
     *(Column(title, right=True) for title in ("calls", "done", "failed", "MiB", "age", "lag ms", "pid", "released")),
 )
+_AROUND_TABLES = 7
+"""Lines: a blank one before each of two tables, two for its headings, and the one on which the cursor stays."""
 
 
-def overview(report: Report, before: Report | None, elapsed: float) -> list[Block]:
-    """`before`: the report of `elapsed` seconds ago, from which rates are told; None: there are none yet."""
+def overview(report: Report, before: Report | None, elapsed: float, *, height: int | None = None) -> list[Block]:
+    """`before`: the report of `elapsed` seconds ago, from which rates are told; None: there are none yet.
+
+    `height`: lines of the screen that it is to fit on, as far as leaving out workers helps; None: it may be longer.
+    """
     supervisor, keeper = report["supervisor"], report["keeper"]
     head = [
         ("supervisor", f"{supervisor['state']}, pid {supervisor['pid']}, since {_moment(supervisor['started_at'])}"),
@@ -35,7 +40,12 @@ def overview(report: Report, before: Report | None, elapsed: float) -> list[Bloc
     rates = {} if before is None or elapsed <= 0 else _rates(report, before, elapsed)
     queues = [_queue(queue, report["workers"], rates.get(queue["name"])) for queue in report["queues"]]
     workers = [_worker(worker) for worker in report["workers"]]
-    return [Record(head), "", Table(_QUEUES, queues), "", Table(_WORKERS, workers)]
+    blocks: list[Block] = [Record(head), "", Table(_QUEUES, queues), "", Table(_WORKERS, workers)]
+    room = len(workers) if height is None else max(1, height - len(head) - len(queues) - _AROUND_TABLES)
+    if len(workers) > room:
+        blocks[-1] = Table(_WORKERS, workers[: room - 1])
+        blocks.append(f"and {len(workers) - room + 1} more workers")
+    return blocks
 
 
 def _database(supervisor: Report) -> str:
