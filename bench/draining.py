@@ -67,9 +67,10 @@ def drain_in(session: Session, dsn: str, system: System, setting: Setting, asked
         work = Work(noted, asked.handler, every, asked.processes, asked.options)
         before = observer.spent()
         workers = system.workers(dsn, setting, work)
+        started = _cpu(workers)
         try:
             done, settled_at = _until_done(system, workers, observer, work, asked)
-            after, cpu = observer.spent().since(before), _cpu(workers)  # while they, and who serves them, live
+            after, cpu = observer.spent().since(before), _cpu(workers) - started  # while they live
         finally:
             for process in workers:
                 process.end()

@@ -72,6 +72,12 @@ class Process:
         self._popen.stdin.write(line + "\n")
         self._popen.stdin.flush()
 
+    def finish(self, timeout: float = READY_S) -> None:
+        """Closes its standard input, and waits until it has left by itself."""
+        assert self._popen.stdin is not None
+        self._popen.stdin.close()
+        self._popen.wait(timeout)
+
     def check(self) -> None:
         """Raises `ProcessFailed` if it has ended."""
         if self._popen.poll() is not None:

@@ -28,6 +28,7 @@ def text(session: Session, figures: Sequence[Figure], *, unfinished: str = "") -
         parts.append(f"{table(figures)}\n")
     if aimed := verdicts(figures):
         parts.append(f"What must be reached:\n\n```\n{aimed}\n```\n")
+    parts += [f"{more}\n" for more in session.texts]
     parts += [f"Left out: {reason}\n" for reason in session.missing]
     parts += [f"Failed: {failure}\n" for failure in session.failures]
     return "\n".join(parts)

@@ -44,6 +44,8 @@ class Session:
     failures: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    """What does not fit into the table: Markdown, shown below it."""
     began_at: float = field(default_factory=time.monotonic)
     _templates: dict[str, str] = field(default_factory=dict)
 
@@ -150,7 +152,7 @@ def _told(result: object) -> str:
         return f"{len(result)} figures"
     if isinstance(result, dict):
         return "".join(f"\n    {name}: {_told(value)}" for name, value in result.items()) + "\n   "
-    return short(result) if isinstance(result, float) else str(result)
+    return short(result) if isinstance(result, float) else str(result).partition("\n")[0]
 
 
 @contextmanager

@@ -86,7 +86,9 @@ def plain(payload: Any) -> dict[str, Any]:
     return value
 
 
-async def work_until_stdin_closes(working: Coroutine[Any, Any, Any] | None = None) -> None:
+async def work_until_stdin_closes(
+    working: Coroutine[Any, Any, Any] | None = None, at_end: Callable[[], None] = lambda: None
+) -> None:
     """Says that it is ready; ends, too, with what `working` raises."""
     tasks = {asyncio.ensure_future(asyncio.to_thread(sys.stdin.read))}
     if working is not None:
@@ -95,6 +97,7 @@ async def work_until_stdin_closes(working: Coroutine[Any, Any, Any] | None = Non
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
+    at_end()
     os._exit(0)  # stdin's thread would keep it, and there is nothing to say goodbye to
 
 

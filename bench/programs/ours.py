@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import cProfile
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from bench.programs import common
@@ -25,6 +28,17 @@ def registered(spec: dict[str, Any]) -> Registry:
     return registry
 
 
+@contextmanager
+def _profiled(file: str | None) -> Iterator[Callable[[], None]]:
+    """What is to be called at the end: it writes the profile, if one was asked for."""
+    if file is None:
+        yield lambda: None
+        return
+    profiler = cProfile.Profile()
+    profiler.enable()
+    yield lambda: profiler.dump_stats(file)
+
+
 async def main(spec: dict[str, Any]) -> None:
     match spec["do"]:
         case "setup":
@@ -34,7 +48,8 @@ async def main(spec: dict[str, Any]) -> None:
             registry = registered(spec)
             worker = Worker.postgres(spec["dsn"], registry=registry, concurrency=spec["concurrency"])
             async with worker.background():
-                await common.work_until_stdin_closes()
+                with _profiled(spec.get("profile")) as at_end:
+                    await common.work_until_stdin_closes(at_end=at_end)
         case "submit":
             async with CairnQ.postgres(spec["dsn"], max_size=1) as client:
                 await common.submit(

@@ -8,6 +8,7 @@ from functools import partial
 from bench.comparing import beside_peers
 from bench.draining import Asked, drain, middle
 from bench.figures import Figure, of_runs
+from bench.profiling import profile
 from bench.session import Session
 from bench.systems.ours import OURS
 
@@ -42,5 +43,9 @@ def measure(session: Session) -> Iterator[Figure]:
         detail = f"{middle(mine).rate:,.0f} a second; the processor allows {1e6 / middle(mine).worker_us:,.0f}"
         name = f"{WHAT}: ours beside {LIMIT:,} a second, or the processor's limit where that is lower"
         yield of_runs(name, shares, "x", detail, target=MUST, better="higher")
+    count = 500 if session.quick else 10_000
+    told = session.attempt(f"{WHAT}, profile", partial(profile, session, "sleep", CONCURRENCY, count))
+    if told is not None:
+        session.texts.append(f"Profile of our {WHAT} (cProfile itself takes a part of it):\n\n{told}")
     for key, found in drained.items():
         yield of_runs(f"{WHAT}: {key}", rates[key], "/s", middle(found).costs, better="higher")
