@@ -133,7 +133,21 @@ class PsycopgExecutor:
         if pool_log.level == logging.NOTSET:
             # It warns at each attempt of an outage. Whoever waits gets the error, and says it once.
             pool_log.setLevel(logging.ERROR)
-        pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
+        pool = self._make_pool()
+        await pool.open()
+        try:
+            # Whoever asks while the first connection is being made would have the pool make a second one.
+            await pool.wait(ATTEMPT_S)
+        except PoolTimeout:  # which closes it; the one that is asked next says what is the matter
+            pool = self._make_pool()
+            await pool.open()
+        except BaseException:
+            await pool.close()
+            raise
+        return pool
+
+    def _make_pool(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        return AsyncConnectionPool(
             make_conninfo(**self._settings),
             connection_class=self._latest.connection_class(),
             kwargs={"autocommit": True},
@@ -144,8 +158,6 @@ class PsycopgExecutor:
             reconnect_timeout=ATTEMPT_S / 2,
             open=False,
         )
-        await pool.open()
-        return pool
 
     async def _configure_in_pool(self, connection: AsyncConnection[Any]) -> None:
         try:

@@ -57,6 +57,16 @@ async def test_no_more_connections_than_asked_for(database: str) -> None:
         assert (await client.stats())["default"]["queued"] == 100
 
 
+async def test_who_asks_for_one_thing_at_a_time_has_one_connection(database: str) -> None:
+    store = PostgresStore(database)
+    await store.connect()
+    for _ in range(5):
+        await store.submit("x")
+    attempts = store._executor._pool.get_stats()["connections_num"]
+    await store.close()
+    assert attempts == 1
+
+
 async def test_the_server_knows_whose_they_are(database: str) -> None:
     async with CairnQ.postgres(database + "?application_name=shop") as client:
         await client.submit("x")
