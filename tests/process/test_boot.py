@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import time
@@ -50,6 +51,7 @@ async def test_an_application_that_cannot_be_used_is_exit_78(runs, config, says)
     assert await run.exit_code() == 78
     assert says in stderr(run)
     assert "importlib" not in stderr(run)
+    assert not re.search(r"supervisor.refused +cairnq:", stderr(run)), "the prefix of a command in a line of the log"
 
 
 async def test_an_application_that_only_the_children_import_is_exit_78_too(runs):
