@@ -24,11 +24,11 @@ _WEIGHTS = {
     "transact": 10,
     "forgotten": 10,
     "chain": 5,
-    "slow": 6,
-    "blocking": 1,
+    "slow": 4,
+    "blocking": 0.4,
     "failing": 8,
     "crashing": 0.25,
-    "hanging": 0.5,
+    "hanging": 0.3,
 }
 _QUEUES = {"plain": "plain", "slow": "slow", "blocking": "slow", "crashing": "rough", "hanging": "hang"}
 _MOST_FLOODED = 300
@@ -103,9 +103,9 @@ def _item(choice: random.Random, *, keyed: float) -> dict[str, Any]:
 def _payload(choice: random.Random, name: str) -> dict[str, Any]:
     match name:
         case "slow":
-            return {"work_ms": choice.randrange(500, 6000)}
+            return {"work_ms": choice.choice((500, 1500, 5000))}
         case "blocking":
-            return {"work_ms": choice.randrange(200, 6000)}
+            return {"work_ms": choice.choice((200, 1000, 6000))}
         case "failing":
             return {"failures": choice.randrange(1, 4), "permanent": choice.random() < 0.2}
         case "crashing":
