@@ -20,6 +20,7 @@ PREFIX = "CAIRNQ_"
 DSN_VARIABLE = "CAIRNQ_DSN"
 CONFIG_NAME = "cairnq.toml"
 DEFAULT_DATABASE = "sqlite:///cairnq.db"
+_WITHOUT_FILE = f"there is no {CONFIG_NAME} here: `cairnq init` writes one, -c names another"
 _URLS = '"postgresql://user@host:5432/name" or "sqlite:///cairnq.db"'
 
 
@@ -59,7 +60,10 @@ def load(flags: Flags, environment: Mapping[str, str], *, needs_app: bool = True
     folder = path.resolve().parent if path is not None else Path.cwd()
     layers = [Layer(origin, values), *_environment(environment), _flags(flags)]
     database = _database(flags, environment, values, folder, origin, faults)
-    settings, more = combine(layers, flags.queues, database=database, cores=granted_cores(), needs_app=needs_app)
+    advice = {} if path is not None else {"how_to_name_app": _WITHOUT_FILE}
+    settings, more = combine(
+        layers, flags.queues, database=database, cores=granted_cores(), needs_app=needs_app, **advice
+    )
     if settings is not None:
         faults += _combination_faults(settings, origin)
     if settings is None or faults:

@@ -138,3 +138,22 @@ def tables(dsn: str) -> int:
         row = connection.execute("select count(*) from pg_tables where tablename like 'cairnq%'").fetchone()
     assert row is not None
     return int(row[0])
+
+
+def test_a_database_without_cairnq_is_76_and_the_command_that_helps_is_named(bare, empty_database, monkeypatch):
+    monkeypatch.setenv("CAIRNQ_DSN", empty_database)
+    said = bare("list")
+    assert said.code == 76
+    assert said.err.rstrip().endswith("run cairnq migrate")
+
+
+def test_without_a_configuration_the_command_that_writes_one_is_named(bare):
+    said = bare("check")
+    assert said.code == 78
+    assert "app is missing; there is no cairnq.toml here: `cairnq init` writes one" in said.out
+
+
+def test_a_configuration_that_is_not_there_is_named_where_nobody_answers(bare):
+    said = bare("status", "-c", "shop.toml")
+    assert said.code == 69
+    assert "there is no shop.toml" in said.err

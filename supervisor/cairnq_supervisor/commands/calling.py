@@ -38,7 +38,7 @@ def socket_options(parser: argparse.ArgumentParser) -> None:
 
 def ask(options: argparse.Namespace, request: Request) -> dict[str, Any]:
     """The supervisor's answer. Raises `Refusal` when none answers, or it says no."""
-    connection = _connect(_places(options))
+    connection = _connect(_places(options), options.config)
     with connection:
         connection.settimeout(_PATIENCE)
         try:
@@ -66,7 +66,7 @@ def _places(options: argparse.Namespace) -> Sequence[Path]:
     return address.to_call(configuration_path(options.config), os.environ)
 
 
-def _connect(places: Sequence[Path]) -> socket.socket:
+def _connect(places: Sequence[Path], config: Path | None) -> socket.socket:
     for place in places:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -79,6 +79,8 @@ def _connect(places: Sequence[Path]) -> socket.socket:
         else:
             return connection
     looked = ", ".join(str(place) for place in places)
+    if config is not None and not config.exists():
+        raise Refusal(Exit.UNAVAILABLE, f"there is no {config}, and no supervisor of it answers (looked for {looked})")
     raise Refusal(Exit.UNAVAILABLE, f"no supervisor answers (looked for {looked}); is `cairnq run` running?")
 
 

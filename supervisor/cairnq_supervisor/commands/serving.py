@@ -19,6 +19,7 @@ from cairnq.pure.errors import (
     DatabaseUnavailable,
     InvalidArgument,
     InvalidDsn,
+    MigrationsPending,
     ProtocolVersionMismatch,
     QueueFull,
     SchemaMismatch,
@@ -84,7 +85,8 @@ def answered(options: argparse.Namespace, make: Callable[[], Answer]) -> int:
         complain(describe(error.faults))
         return Exit.CONFIG
     except CairnQError as error:
-        complain(str(error))
+        advice = ", or run cairnq migrate" if isinstance(error, MigrationsPending) else ""
+        complain(f"{error}{advice}")
         return exit_code(error)
     except KeyboardInterrupt:
         return _INTERRUPTED

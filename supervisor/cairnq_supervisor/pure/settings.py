@@ -124,7 +124,13 @@ def parse_choice(argument: str) -> QueueChoice:
 
 
 def combine(
-    layers: Sequence[Layer], choices: Sequence[QueueChoice], *, database: str, cores: int, needs_app: bool = True
+    layers: Sequence[Layer],
+    choices: Sequence[QueueChoice],
+    *,
+    database: str,
+    cores: int,
+    needs_app: bool = True,
+    how_to_name_app: str = 'write app = "module:attribute", a cairnq.Registry',
 ) -> tuple[Settings | None, list[Fault]]:
     """The settings, or every fault of them. `cores` is what "auto" means on this host."""
     faults: list[Fault] = []
@@ -138,7 +144,7 @@ def combine(
     if not needs_app:
         top.setdefault("app", "")
     elif "app" not in top and not any(fault.key == "app" for fault in faults):
-        faults.append(Fault(origin, "app", 'is missing; write app = "module:attribute", a cairnq.Registry'))
+        faults.append(Fault(origin, "app", f"is missing; {how_to_name_app}"))
     chosen = _chosen(queues, choices, faults)
     built = tuple(_queue(name, values, top, cores, origin, faults) for name, values in chosen.items())
     if faults:
