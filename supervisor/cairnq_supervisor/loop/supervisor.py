@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from cairnq.pure.clock import Clock, boottime
 from cairnq.run.registry import Registry
@@ -24,8 +21,8 @@ from cairnq_supervisor.loop.outages import Outages
 from cairnq_supervisor.loop.outside import Outside
 from cairnq_supervisor.loop.reactor import Reactor
 from cairnq_supervisor.loop.reloading import Moved, Reloads, Renewal
-from cairnq_supervisor.loop.report import report
 from cairnq_supervisor.loop.resources import forget_units
+from cairnq_supervisor.loop.showing import Showing
 from cairnq_supervisor.loop.sinks import flush_when_writable
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.lifecycle import FLEET_TABLE, FleetAction, FleetEvent, FleetState
@@ -36,7 +33,6 @@ from cairnq_supervisor.system.descriptors import Descriptors
 from cairnq_supervisor.system.journal import Journal
 from cairnq_supervisor.system.oom import OomKills
 from cairnq_supervisor.system.signals import SignalPipe
-from cairnq_supervisor.system.title import show_title
 
 _FAREWELL = 1.0
 """Seconds for the keeper to finish the statement in hand, and the gateway its answers."""
@@ -63,7 +59,6 @@ class Supervisor:
         self._reactor = Reactor(clock, self._fault)
         self._descriptors = Descriptors()
         self._listener = outside.control
-        self._started_at = time.time()
         self._house = House(
             settings=settings,
             installation=installation,
@@ -83,11 +78,11 @@ class Supervisor:
         self._fleet = Fleet(self._house, self._review_soon)
         self._farewell = Farewell(self._house, self._fleet)
         self._liaison = Liaison(outside.manager, self._house, self._fleet)
-        self._front = Front(self._house, outside.http, self._document, self._review_soon)
         self._state = FleetState.STARTING
+        self._showing = Showing(self._fleet, journal, house=lambda: self._house, state=lambda: self._state)
+        self._front = Front(self._house, outside.http, self._showing.document, self._review_soon)
         self._code = Exit.OK
         self._cause = ""
-        self._title = ""
         self._review_due = False
 
     def run(self) -> int:
@@ -117,30 +112,12 @@ class Supervisor:
             return None
         desk = Desk(
             self._fleet,
-            report=self._report,
+            report=self._showing.report,
             is_leaving=lambda: self._state not in _WORKING,
             drain=lambda: self.drain("a request"),
             reload=lambda: self._reloads.begin(self._house),
         )
         return Control(self._listener, self._reactor, self._descriptors, desk.answer)
-
-    def _report(self) -> Mapping[str, Any]:
-        return report(
-            self._fleet,
-            self._house,
-            state=self._state,
-            pid=os.getpid(),
-            started_at=self._started_at,
-            latest=self._journal.latest,
-        )
-
-    def _document(self) -> dict[str, Any]:
-        """All that the gateway renders."""
-        return {
-            "status": self._report(),
-            "tallies": self._fleet.tallies(),
-            "chronicle": self._journal.chronicle.encoded(),
-        }
 
     # Reloads.
 
@@ -204,7 +181,7 @@ class Supervisor:
         return True
 
     def show_everything(self) -> None:
-        self._journal.emit("supervisor.status", **self._report())
+        self._journal.emit("supervisor.status", **self._showing.report())
         for worker in self._fleet.workers:
             self._fleet.warden.show_stacks(worker, "worker.stacks")
 
@@ -267,7 +244,7 @@ class Supervisor:
         fleet = self._fleet
         fleet.roster.tidy()
         self._front.tidy()
-        self._show_title()
+        self._showing.title()
         if self._renewing and not fleet.roster.replacing:
             self._renewed()
         match self._state:
@@ -279,13 +256,6 @@ class Supervisor:
                 self._advance(FleetEvent.WORKERS_GONE)
             case FleetState.CLOSING if not fleet.keeper.live and not self._front.live:
                 self._advance(FleetEvent.KEEPER_GONE)
-
-    def _show_title(self) -> None:
-        queues, workers = len(self._fleet.roster.queues), len(self._fleet.workers)
-        title = f"cairnq: supervisor {self._settings.app.partition(':')[0]} {queues} queues {workers} workers"
-        if title != self._title:
-            self._title = title
-            show_title(title)
 
     def _all_settled(self) -> bool:
         now = self._clock()
