@@ -335,6 +335,15 @@ def test_of_many_that_race_for_a_control_socket_exactly_one_has_it(tmp_path):
     won[0].close()
 
 
+def test_in_the_journal_every_line_of_an_event_has_its_priority(monkeypatch, capfd):
+    status = os.fstat(2)
+    monkeypatch.setenv("JOURNAL_STREAM", f"{status.st_dev}:{status.st_ino}")
+    Journal(log=None, events_fd=None).emit("worker.died", queue="mail", traceback="one\n<0>two")
+    first, *more = capfd.readouterr().err.splitlines()
+    assert first.startswith("<3>")
+    assert more == ["<3>  one", "<3>  <0>two"]
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else for a moment")
 def test_another_users_connection_is_closed_whatever_the_mode_of_the_socket():
     with tempfile.TemporaryDirectory() as folder:

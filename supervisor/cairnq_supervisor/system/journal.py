@@ -53,7 +53,10 @@ class Journal:
 
     def _line(self, occurrence: Occurrence) -> str:
         line = as_json(occurrence) if self._as_json else as_text(occurrence)
-        return f"<{_PRIORITIES[occurrence.level]}>{line}" if self._prefixed else line
+        if not self._prefixed:
+            return line
+        priority = f"<{_PRIORITIES[occurrence.level]}>"  # each line is a record of its own there
+        return "\n".join(priority + part for part in line.split("\n"))
 
     def _put(self, sink: LineSink, render: Callable[[Occurrence], str], occurrence: Occurrence) -> None:
         if sink.dropped and not sink.congested and not sink.gone:
