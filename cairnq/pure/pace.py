@@ -40,7 +40,7 @@ class Pace:
         if not full or not self._has_backlog:
             self._has_backlog = full
             self._begin(now)
-        elif now - self._since >= _LEAST_WINDOW_S:
+        elif self._returned and now - self._since >= _LEAST_WINDOW_S:
             self._rate = self._returned / (now - self._since)
             self._begin(now)
 
@@ -53,6 +53,10 @@ class Pace:
         if not self._has_backlog or self._mean_s > AHEAD_S:
             return 0
         return min(MOST_AHEAD, int(self._rate * AHEAD_S))
+
+    def hold_s(self) -> float:
+        """How long what has ended may wait for the next claim: while some is held ahead that comes within so long."""
+        return AHEAD_S / 2 if self.ahead() else 0.0
 
     def _begin(self, now: float) -> None:
         self._since, self._returned = now, 0

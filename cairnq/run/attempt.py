@@ -89,6 +89,11 @@ class Attempt:
                 self._waiter.set_result(self.status)
         return self._waiter
 
+    @property
+    def is_awaited(self) -> bool:
+        """Its handler waits for the settlement to be written."""
+        return self._waiter is not None
+
     def flag_lost(self) -> None:
         """From here on the handler can write nothing for this attempt: the lease is gone, or its time is up."""
         if self.lost:

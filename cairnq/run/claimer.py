@@ -163,6 +163,8 @@ class Claimer:
         else:
             self._wants_room = draws.left_some_behind
             self._pace.claimed(self._clock(), full=len(claimed) == draws.most)
+            if not self._pace.ahead():
+                self._settler.hurry()
             is_others_turn = not claimed and self._apart.nothing_else()
         if claimed or is_others_turn:
             self._looks.again()

@@ -63,6 +63,7 @@ class Engine:
         self._usage = usage = Usage()
         budget = budget or PayloadBudget(options.max_in_flight_bytes)
         self._holdings = Holdings(table, budget, options.lease_s, clock, observer)
+        pace = Pace()
         self._settler = Settler(
             store,
             worker_id,
@@ -71,6 +72,7 @@ class Engine:
             outage=self._outage,
             lose=self._lose,
             on_written=self._room_changed,
+            hold_s=lambda: 0.0 if self._claimer.is_quiesced else pace.hold_s(),
         )
         desk = Desk(
             store=store,
@@ -83,7 +85,6 @@ class Engine:
             submit=submit or store.submit,
             wait=Waiter(store, self._done).wait,
         )
-        pace = Pace()
         self._executor = Executor(
             registry, self._holdings, usage, desk, pace=pace, emit=emit, on_room=self._room_changed
         )
@@ -175,6 +176,7 @@ class Engine:
         """Stop claiming; rows that never started are released."""
         self._claimer.quiesce()
         self._executor.release_waiting()
+        self._settler.hurry()
 
     def resume(self) -> None:
         """Claim again, after the outcome of every release is known."""

@@ -42,8 +42,12 @@ class Settler:
         outage: Outage,
         lose: Callable[[Attempt, str], None],
         on_written: Callable[[], None],
+        hold_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`lose(attempt, why)` is called for each that was lost, `on_written()` after each answered statement."""
+        """`lose(attempt, why)` is called for each that was lost, `on_written()` after each answered statement.
+
+        `hold_s()`: seconds for which the oldest may wait, as things are now, for a claim that takes it along.
+        """
         self._store = store
         self._worker_id = worker_id
         self._lease_s = lease_s
@@ -51,11 +55,15 @@ class Settler:
         self._outage = outage
         self._lose = lose
         self._on_written = on_written
+        self._hold_s = hold_s
         self._waiting: list[Item] = []
         self._open: set[Item] = set()
         self._releases = 0
         self._event = asyncio.Event()
         self._goes_alone = False
+        self._waits_since = 0.0
+        self._is_urgent = False
+        self._pause_ends = asyncio.Event()
 
     @property
     def is_idle(self) -> bool:
@@ -114,13 +122,34 @@ class Settler:
         self._goes_alone = bool(self._waiting)
         self._event.set()
 
+    def hurry(self) -> None:
+        """No claim comes that could take along what waits, or somebody waits for it."""
+        self._is_urgent = True
+        self._pause_ends.set()
+
     async def _next(self) -> list[Item]:
-        """One turn of the loop later, for if a claim goes out in this one it takes along what waits."""
+        """What no claim took along: one that goes out in this turn of the loop, or soon while calls are short."""
         await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        while self._waiting and not self._is_urgent and not self._goes_alone:
+            left = self._waits_since + self._hold_s() - loop.time()
+            if left <= 0:
+                break
+            self._pause_ends.clear()
+            timer = loop.call_later(left, self._pause_ends.set)
+            try:
+                await self._pause_ends.wait()
+            finally:
+                timer.cancel()
         return self._take()
 
     def _enqueue(self, item: Item) -> None:
+        if not self._waiting:
+            self._waits_since = asyncio.get_running_loop().time()
+            self._is_urgent = False
         self._waiting.append(item)
+        if item.attempt.is_awaited or item.settlement.outcome in _RELEASES or len(self._waiting) == MAX_ROWS:
+            self.hurry()
         self._event.set()
 
     def _take(self) -> list[Item]:

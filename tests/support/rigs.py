@@ -54,6 +54,15 @@ class Rig:
             clock=self.clock,
         )
 
+    def teach_that_calls_are_short(self) -> None:
+        """As if it had run 10,000 of them a second for a while, with more to claim."""
+        pace, now = self.engine._claimer._pace, self.clock()
+        pace.claimed(now - 0.1, full=True)
+        for _ in range(1000):
+            pace.returned(0.0001)
+        pace.claimed(now, full=True)
+        assert pace.ahead() > 100
+
     async def beat(self) -> BeatReport:
         """One beat of everything held, and the engine told of it."""
         report = await self._beater.beat([(self.worker_id, self.table)])

@@ -82,6 +82,22 @@ def test_the_time_without_work_does_not_count() -> None:
     assert script.run(0.05, took_s=0.005, at_a_time=10) == before
 
 
+def test_a_claim_before_anything_has_returned_tells_no_rate() -> None:
+    script = Script()
+    before = script.run(1.0, took_s=0.001, at_a_time=10)
+    script.pace.claimed(script.now + 1.0, full=True)
+    assert script.pace.ahead() == before > 0
+
+
+def test_what_has_ended_waits_for_a_claim_only_while_one_is_near() -> None:
+    script = Script()
+    assert script.pace.hold_s() == 0.0
+    script.run(1.0, took_s=0.001, at_a_time=10)
+    assert script.pace.hold_s() == AHEAD_S / 2
+    script.pace.returned(60.0)
+    assert script.pace.hold_s() == 0.0
+
+
 def test_two_claims_within_a_burst_tell_no_rate() -> None:
     pace = Pace()
     for number in range(3):

@@ -16,16 +16,6 @@ from tests.support.rigs import MakeRig, Rig
 SLOTS = 600
 
 
-def teach(rig: Rig) -> None:
-    """As if it had run 10,000 short calls a second for a while, with more to claim."""
-    pace, now = rig.engine._claimer._pace, rig.clock()
-    pace.claimed(now - 0.1, full=True)
-    for _ in range(1000):
-        pace.returned(0.0001)
-    pace.claimed(now, full=True)
-    assert 190 < pace.ahead() <= 200
-
-
 @pytest.fixture
 async def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is held ahead is not given back for having waited."""
@@ -101,7 +91,7 @@ async def test_short_calls_are_claimed_by_many_and_run_by_few(client: CairnQ, st
         inside.remove(ctx.task_id)
 
     async with make_rig(registry, concurrency=4, slowness=1000.0, slots=SLOTS) as rig:
-        teach(rig)
+        rig.teach_that_calls_are_short()
         await counted(client, {"succeeded": 400})
     assert most == 4
     assert len(sizes) < 10, "a claim for each round of slots would make 100"
@@ -124,7 +114,7 @@ async def test_what_does_not_get_its_turn_soon_goes_back_unspent(client: CairnQ,
     registry.register("x", gate)
     ids = await submit(client, 30, max_attempts=1)
     async with make_rig(registry, concurrency=2, slots=SLOTS) as rig:
-        teach(rig)
+        rig.teach_that_calls_are_short()
         await gate.entered()
         await counted(client, {"running": 2, "queued": 28})
         assert {(await client.get(task_id)).attempt for task_id in ids[2:]} == {0}  # type: ignore[union-attr]
@@ -141,7 +131,7 @@ async def test_a_pause_gives_back_at_once_what_has_not_started(client: CairnQ, m
     registry.register("x", gate)
     await submit(client, 30)
     async with make_rig(registry, concurrency=2, slots=SLOTS) as rig:
-        teach(rig)
+        rig.teach_that_calls_are_short()
         await gate.entered()
         await held(client, rig, 30)
         assert rig.table.in_flight_calls == 2, "what is held ahead is not in flight"
@@ -159,7 +149,7 @@ async def test_a_drain_gives_back_at_once_what_has_not_started(client: CairnQ, m
     registry.register("x", gate)
     await submit(client, 30)
     async with make_rig(registry, concurrency=2, slots=SLOTS) as rig:
-        teach(rig)
+        rig.teach_that_calls_are_short()
         await gate.entered()
         await held(client, rig, 30)
         draining = asyncio.create_task(rig.engine.drain(float("inf")))
@@ -176,7 +166,7 @@ async def test_the_lease_table_knows_what_has_not_started(client: CairnQ, make_r
     registry.register("x", gate)
     ids = await submit(client, 30)
     async with make_rig(registry, concurrency=2, slots=SLOTS) as rig:
-        teach(rig)
+        rig.teach_that_calls_are_short()
         started = {(await gate.entered()).task_id for _ in range(2)}
         await held(client, rig, 30)
         states = {entry.task_id: entry.state for entry in rig.table.entries()}
@@ -192,7 +182,7 @@ async def test_a_lease_that_is_not_trusted_any_more_never_starts(
     registry.register("x", gate)
     await submit(client, 10)
     async with make_rig(registry, concurrency=2, slots=SLOTS) as rig:
-        teach(rig)
+        rig.teach_that_calls_are_short()
         for _ in range(2):
             await gate.entered()
         await held(client, rig, 10)
@@ -216,7 +206,7 @@ async def test_the_order_of_the_claim_is_kept_across_names(client: CairnQ, make_
         [{"name": "abc"[number % 3], "payload": number, "priority": -number // 4} for number in range(24)]
     )
     async with make_rig(registry, concurrency=1, slots=SLOTS) as rig:
-        teach(rig)
+        rig.teach_that_calls_are_short()
         await counted(client, {"succeeded": 24})
     assert order == sorted(order)
 
@@ -235,7 +225,7 @@ async def test_a_name_with_a_quota_is_not_claimed_ahead(
         registry.register("y", gate)
     await submit(client, 12)
     async with make_rig(registry, concurrency=2, slots=SLOTS) as rig:
-        teach(rig)
+        rig.teach_that_calls_are_short()
         for _ in range(2):
             await gate.entered()
         size = quota.get("batch", 1)
@@ -252,6 +242,6 @@ async def test_what_is_forgotten_may_be_claimed_ahead(client: CairnQ, make_rig: 
     registry.register("x", lambda _ctx: None, forget=True)
     await submit(client, 100)
     async with make_rig(registry, concurrency=2, slots=SLOTS) as rig:
-        teach(rig)
+        rig.teach_that_calls_are_short()
         await counted(client, {})
     assert rig.table.succeeded == 100

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cairnq import CairnQ, DatabaseUnavailable, Registry, TaskContext
+from cairnq.pure import pace
 from tests.support.gates import Gate, Recorder, soon
 from tests.support.rigs import MakeRig, lose_next_reply, move_to_another_worker
 from tests.worker.conftest import MakeWorker
@@ -195,6 +196,70 @@ async def test_an_attempt_that_was_lost_is_told_of_once(
     assert asked.exchanged[0] == (2, 1)
     assert lost["task_id"] == ids[0]
     assert len(events.all("lease.lost")) == 1
+
+
+@pytest.fixture
+def long_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While tasks are held ahead, what has ended waits for the next claim however long that takes."""
+    monkeypatch.setattr(pace, "AHEAD_S", 3600.0)
+
+
+@pytest.mark.usefixtures("long_hold")
+async def test_while_calls_are_short_what_ended_waits_for_the_next_claim(
+    client: CairnQ, make_rig: MakeRig, store: Any
+) -> None:
+    registry, asked = Registry(), Asked(store)
+
+    @registry.task
+    async def x(_ctx: TaskContext, payload: int) -> int:
+        return payload
+
+    ids = await submit(client, list(range(1000)))
+    async with make_rig(registry, concurrency=4, slots=1000) as rig:
+        rig.teach_that_calls_are_short()
+        assert await results(client, ids) == list(range(1000))
+    assert sum(settled for settled, _ in asked.exchanged) > 500
+    assert len(asked.exchanged) < 12, "a statement for each round of slots would make 250"
+
+
+@pytest.mark.usefixtures("long_hold")
+async def test_what_is_waited_for_does_not_wait(client: CairnQ, make_rig: MakeRig, store: Any) -> None:
+    registry, gate, asked = Registry(), Gate(), Asked(store)
+
+    @registry.task
+    async def x(ctx: TaskContext, payload: int) -> None:
+        if payload:
+            await ctx.succeed(payload)
+            await gate(ctx, payload)
+
+    ids = await submit(client, [0, 0, 1, *([0] * 300)])
+    async with make_rig(registry, concurrency=1, slots=1000) as rig:
+        rig.teach_that_calls_are_short()
+        await gate.entered()
+        assert [(await client.get_status(task_id)).status for task_id in ids[:3]] == ["succeeded"] * 3  # type: ignore[union-attr]
+        assert asked.settled == [3]
+        gate.open()
+
+
+@pytest.mark.usefixtures("long_hold")
+async def test_a_drain_does_not_wait(client: CairnQ, make_rig: MakeRig) -> None:
+    registry, gate = Registry(), Gate()
+
+    @registry.task
+    async def x(ctx: TaskContext, payload: int) -> None:
+        if payload:
+            await gate(ctx, payload)
+
+    ids = await submit(client, [0, 0, 1, *([0] * 300)])
+    async with make_rig(registry, concurrency=1, slots=1000) as rig:
+        rig.teach_that_calls_are_short()
+        await gate.entered()
+        draining = asyncio.create_task(rig.engine.drain(float("inf")))
+        await results(client, ids[:2])
+        gate.open()
+        assert await soon(draining) == []
+    counts = (await client.stats())["default"]
+    assert (counts["succeeded"], counts["queued"]) == (3, 300)
 
 
 async def test_a_bug_in_it_ends_the_run(client: CairnQ, make_worker: MakeWorker, store: Any) -> None:
