@@ -184,7 +184,10 @@ class Executor:
         else:
             call.begin(now)
             contexts = [BlockingContext(context, self._loop) for context in call.contexts]
-            self._threads.run(partial(self._perform_on_thread, call, contexts))
+            try:
+                self._threads.run(partial(self._perform_on_thread, call, contexts))
+            except RuntimeError as error:  # the system has no thread left
+                self._loop.call_soon(self._returned, call, Ended(error=error))
 
     async def _perform(self, call: Call) -> None:
         try:

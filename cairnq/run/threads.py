@@ -20,11 +20,13 @@ class Threads:
         self._busy = 0
 
     def run(self, job: Job) -> None:
-        """Called on the loop's thread alone. `job` reports by itself and does not raise."""
+        """Called on the loop's thread alone. `job` reports by itself and does not raise.
+
+        Raises `RuntimeError` where the system has no thread left and there is none here that could run it.
+        """
+        if self._busy >= self._count and self._count < self._most:
+            self._add()
         self._busy += 1
-        if self._busy > self._count and self._count < self._most:
-            self._count += 1
-            threading.Thread(target=self._work, name=f"{self._name}-{self._count}", daemon=True).start()
         self._jobs.put(job)
 
     def ended(self) -> None:
@@ -35,6 +37,16 @@ class Threads:
         """Idle threads end now, a busy one after its job."""
         for _ in range(self._count):
             self._jobs.put(None)
+
+    def _add(self) -> None:
+        thread = threading.Thread(target=self._work, name=f"{self._name}-{self._count + 1}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            if self._count == 0:
+                raise
+        else:
+            self._count += 1
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,30 @@ TRIGGER = """
 create trigger refuse before insert on cairnq_tasks when new.name = 'refused'
 begin select raise({how}, 'refused by a trigger'); end
 """
+
+
+async def test_without_a_thread_left_the_caller_hears_of_it_and_may_try_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "cairnq.db")
+    await store.connect()
+    await store.close()
+    store = SqliteStore(tmp_path / "cairnq.db")
+
+    start = threading.Thread.start
+
+    def none_left(thread: threading.Thread) -> None:
+        if thread.name.startswith("cairnq"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", none_left)
+        for _ in range(2):
+            with pytest.raises(DatabaseUnavailable, match="no thread for the database: can't start new thread"):
+                await store.submit("x")
+    assert (await store.submit("x")).queued
+    await store.close()
 
 
 # --- together ------------------------------------------------------------------------------------------

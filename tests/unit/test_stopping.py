@@ -34,6 +34,27 @@ def test_doubled_signals_are_one_and_a_late_interrupt_means_haste(
     assert done == expected
 
 
+def test_jobs_wait_for_the_threads_that_there_are_when_the_system_has_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, done = Threads(3, "t"), threading.Semaphore(0)
+    start, left = threading.Thread.start, [0, 1]
+
+    def scarce(thread: threading.Thread) -> None:
+        if left.pop() == 0:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", scarce)
+    left[:] = [0, 0, 1, 0]
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        threads.run(done.release)
+    for _ in range(3):  # one gets a thread, and the others wait for it
+        threads.run(done.release)
+    for _ in range(3):
+        assert done.acquire(timeout=5)
+        threads.ended()
+    threads.close()
+
+
 def test_threads_are_made_when_needed_and_reused() -> None:
     threads, seen, gate = Threads(2, "t"), set(), threading.Semaphore(0)
 

@@ -12,6 +12,7 @@ from cairnq.db.fault import Fault
 from cairnq.db.sqlite import faults, forks
 from cairnq.db.sqlite.delivery import Reply, Statement, deliver
 from cairnq.db.sqlite.file import DatabaseFile
+from cairnq.pure.errors import DatabaseUnavailable
 
 Item = TypeVar("Item")
 
@@ -45,8 +46,12 @@ class Lane(ABC, Generic[Item]):
     def _start(self) -> None:
         with self._starting:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=f"cairnq sqlite {self._name}", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name=f"cairnq sqlite {self._name}", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:  # the system has no thread left; whoever waits may try again
+                    raise DatabaseUnavailable(f"no thread for the database: {error}") from error
+                self._thread = thread
 
     async def stop(self) -> None:
         """Returns when everything put before it was served and the connection is closed."""

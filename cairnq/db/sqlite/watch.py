@@ -74,8 +74,9 @@ class FileWatch:
         with self._lock:
             self._subscriptions.append(subscription)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="cairnq sqlite watch", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="cairnq sqlite watch", daemon=True)
+                thread.start()
+                self._thread = thread
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:

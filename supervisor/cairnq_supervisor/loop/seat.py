@@ -221,8 +221,9 @@ class Seat(ABC):
         try:
             self.child = Child.fork(self.house, self, self.errand())
         except (OSError, SpawnError) as error:
-            self.house.emit(f"{self.noun}.spawn-failed", **self.identity, reason=str(error))
             self._record_death()
+            facts = {"reason": str(error), "respawn_in_s": self.respawn.delay}
+            self.house.emit(f"{self.noun}.spawn-failed", **self.identity, **facts)
             self._advance(SeatEvent.SPAWN_FAILED)
         else:
             self.house.emit(f"{self.noun}.started", **self.identity, pid=self.child.pid)

@@ -1,4 +1,4 @@
-"""What the fleet shows of itself: the report behind `cairnq status`, all that the gateway renders, the title in `ps`."""
+"""What the fleet shows of itself: the report of `cairnq status`, all that the gateway renders, the title in `ps`."""
 
 from __future__ import annotations
 
