@@ -100,9 +100,9 @@ async def test_marked_once_they_run_side_by_side(client: CairnQ, make_worker: Ma
 
 
 async def test_a_worker_for_suspects_takes_nothing_else_and_one_at_a_time(
-    client: CairnQ, make_rig: MakeRig, make_worker: MakeWorker, store: Any
+    client: CairnQ, make_rig: MakeRig, store: Any
 ) -> None:
-    registry, gate, usual = Registry(), Gate(), make_worker()
+    registry, gate, usual = Registry(), Gate(), Registry()
     registry.register("gate", gate)
 
     @usual.task("gate")
@@ -110,14 +110,13 @@ async def test_a_worker_for_suspects_takes_nothing_else_and_one_at_a_time(
         return payload
 
     ids = [await suspect(store, "gate", number) for number in range(3)]
-    async with make_rig(registry, concurrency=4, suspects_only=True) as rig:
+    async with make_rig(registry, concurrency=4, suspects_only=True) as apart, make_rig(usual, concurrency=4) as rig:
         await gate.entered()
         made = await client.submit_many([{"name": "gate", "payload": number} for number in range(10)])
-        async with usual.background():
-            done = await tasks_of(client, [task.id for task in made])
-        assert {task.worker_id for task in done} == {usual.worker_id}
+        done = await tasks_of(client, [task.id for task in made])
+        assert {task.worker_id for task in done} == {rig.worker_id}
         gate.open()
-        assert {task.worker_id for task in await tasks_of(client, ids)} == {rig.worker_id}
+        assert {task.worker_id for task in await tasks_of(client, ids)} == {apart.worker_id}
     assert gate.most_inside == 1
 
 
