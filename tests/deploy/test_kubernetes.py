@@ -14,6 +14,7 @@ import yaml
 from cairnq_supervisor.config import Flags, load
 from cairnq_supervisor.pure import quantities
 from cairnq_supervisor.pure.settings import parse_choice
+from tests.support.cluster import name_of
 
 KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
 CUSTOM = {"ScaledObject", "TriggerAuthentication", "ServiceMonitor"}
@@ -196,8 +197,15 @@ async def test_the_scalers_question_counts_what_is_due_and_what_runs(rendered, c
     await client.submit("later", delay_ms=3_600_000)
     await client.submit("elsewhere", queue="other")
     await client.store.claim(["default"], "worker_x", limit=1)
-    with psycopg.connect(database) as connection:
+    manifest = (KUBERNETES / "components" / "keda" / "authentication.yaml").read_text()
+    role = f"cairnq_scaler_{name_of(database)}"
+    (grant,) = re.findall(r"grant select .*(?= to cairnq_scaler;)", manifest)
+    with psycopg.connect(database) as connection:  # the role goes with what is rolled back
+        connection.execute(f"create role {role}; {grant} to {role}; set role {role}")
         assert connection.execute(query).fetchone() == (3,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("select payload from cairnq_tasks")
+        connection.rollback()
 
 
 def test_fields_of_kinds_without_a_schema_are_ones_that_there_are(objects):
