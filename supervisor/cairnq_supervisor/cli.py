@@ -48,7 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Only now, so that the other commands stay light and a signal during the imports is answered.
     from cairnq_supervisor.run import run
 
-    return run(options)
+    code = run(options)
+    signals.block()  # the interpreter is about to drop its handlers, and a late signal would be how we ended
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:

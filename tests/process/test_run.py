@@ -168,6 +168,13 @@ async def test_signals_to_the_whole_group_and_repeats_are_one_drain(runs, client
     assert run.count("worker.died") == 0
 
 
+@pytest.mark.fault(row=15)
+async def test_a_signal_that_comes_when_all_is_over_does_not_change_the_exit_code(runs):
+    run = await runs.start('app = "parting:registry"\n')
+    await run.ready()
+    assert await run.stop() == 0
+
+
 async def test_quit_releases_and_leaves_at_once(runs, client, gate):
     run = await runs.start(TWO_QUEUES.replace('drain_timeout = "5s"', 'drain_timeout = "10m"'))
     await run.ready()
