@@ -9,7 +9,6 @@ import time
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TIME_CHARS = 10
 _RANDOM_CHARS = 16
-_RANDOM_BITS = 80
 
 
 def _crockford(value: int, length: int) -> str:

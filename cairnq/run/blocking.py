@@ -10,11 +10,11 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future
 from concurrent.futures import wait as wait_for_any
 from typing import Any, TypeVar, Unpack, overload
 
+from cairnq.db.session import PgSession
 from cairnq.pure.errors import LostLease
 from cairnq.pure.keywords import SubmitKeywords
 from cairnq.pure.models import Task, TaskDef
 from cairnq.run.context import TaskContext
-from cairnq.store.base import PgSession
 
 P = TypeVar("P")
 T = TypeVar("T")

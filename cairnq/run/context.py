@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack, overload
 
+from cairnq.db.session import PgSession
 from cairnq.pure import backoff
 from cairnq.pure.clock import Clock
 from cairnq.pure.envelope import Envelope, envelope, of_exception
@@ -17,7 +18,7 @@ from cairnq.run.attempt import Attempt
 from cairnq.run.options import EngineOptions
 from cairnq.run.outage import Outage
 from cairnq.run.replies import within
-from cairnq.store.base import PgSession, TaskStore
+from cairnq.store.base import TaskStore
 
 P = TypeVar("P")
 T = TypeVar("T")

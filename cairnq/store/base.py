@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from cairnq.db.session import PgSession
 from cairnq.pure.envelope import Envelope
 from cairnq.pure.models import (
     Beat,
@@ -28,14 +29,6 @@ Draw = Callable[[Sequence[str] | None, int], Awaitable[list[Task]]]
 """`await draw(names, limit)`: claims up to `limit` tasks of these names (None: any) inside the session."""
 
 DrawClaimed = Callable[[Sequence[str] | None, int], Awaitable[list[ClaimedTask]]]
-
-
-class PgSession(Protocol):
-    """One connection inside a transaction, `$1`-style placeholders."""
-
-    async def query(self, text: str, values: Sequence[Any]) -> list[Any]: ...
-
-    async def execute(self, sql: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

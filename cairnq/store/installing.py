@@ -92,7 +92,7 @@ class InstallationChecks:
             ledger = await self._ledger(schema)
             missing = "no cairnq is installed there" if ledger is None else ", ".join(self._missing(ledger))
             raise MigrationsPending(
-                f"{place} wants migrations ({missing}) and migrate is off: connect once with a role that owns it"
+                f"{place} wants migrations ({missing}) and migrate is off: run `cairnq migrate` as a role that owns it"
             )
         await self._prepare(schema)
         async with self._executor.transaction() as session:

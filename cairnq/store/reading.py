@@ -91,6 +91,3 @@ class Reading(StatementRunner):
     async def protocol_version(self) -> int:
         found = await self._rows("meta", key="protocol_version")
         return int(str(found[0][0]).split(".")[0])
-
-    async def _now_ms(self) -> int:
-        return int((await self._rows("now"))[0][0])

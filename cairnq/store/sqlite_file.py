@@ -56,7 +56,7 @@ class FileChecks(InstallationChecks):
 
     def _make_file(self) -> None:
         if not self._migrate and not Path(self._file.path).exists():
-            raise MigrationsPending(f"{self._file.path} does not exist and migrate is off: connect once with it on")
+            raise MigrationsPending(f"{self._file.path} does not exist and migrate is off: run `cairnq migrate` first")
         self._file.prepare(create=self._migrate)
 
     async def _lock_ledger(self, bound: BoundSession, schema: str) -> None:  # noqa: ARG002 - there is one
