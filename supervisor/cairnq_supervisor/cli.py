@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cairnq_supervisor import commands as other_commands
+from cairnq_supervisor.commands.shape import wrapped
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.printable import printable_lines
 from cairnq_supervisor.pure.settings import QueueChoice, parse_choice
@@ -32,8 +33,9 @@ example:
   cairnq run --app shop.tasks:registry --queue default=2:16 --queue gpu=1:1
 
 exit codes:
-  0 drained   64 usage   69 no worker could start   70 bug   75 database unreachable
-  76 schema or protocol version not ours   78 configuration
+  0 drained   64 usage   69 no worker could start   70 bug
+  75 database unreachable   76 schema or protocol version not ours
+  78 configuration
 """
 
 
@@ -60,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
         help="run this host's workers under the supervisor",
-        description=_RUN_HELP,
+        description=wrapped(_RUN_HELP),
         epilog=_RUN_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

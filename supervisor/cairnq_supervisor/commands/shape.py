@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,13 +29,19 @@ def command(commands: Commands, name: str, act: Act, *, does: str, example: str)
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=_lowered(does.partition(". ")[0].rstrip(".")),
-        description=does,
+        description=wrapped(does),
         epilog=f"example:\n{example.rstrip()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(act=act)
     parser.add_argument("--json", action="store_true", help="write JSON for a program")
     return parser
+
+
+def wrapped(text: str) -> str:
+    """Its paragraphs for the width of this terminal: examples must stay as they are, so argparse wraps nothing."""
+    room = shutil.get_terminal_size().columns - 2
+    return "\n\n".join(textwrap.fill(paragraph, room) for paragraph in text.split("\n\n"))
 
 
 def database_options(parser: argparse.ArgumentParser) -> None:
