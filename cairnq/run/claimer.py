@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from cairnq.pure.envelope import envelope
 from cairnq.pure.looks import Looks
-from cairnq.pure.models import Beat, ClaimedTask, Standing, Task
+from cairnq.pure.models import Beat, ClaimedTask, Task
 from cairnq.pure.pace import Pace
 from cairnq.pure.quota import Share
 from cairnq.run import outcomes
@@ -16,6 +16,7 @@ from cairnq.run.apart import Apart
 from cairnq.run.attempt import Attempt
 from cairnq.run.context import Desk
 from cairnq.run.demand import Demand, Draws
+from cairnq.run.doubt import Doubt
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings
 from cairnq.run.leases import MAX_ID_BYTES, LeaseTable, margin, trust_end
@@ -61,7 +62,7 @@ class Claimer:
         self._apart = Apart(only=desk.options.suspects_only)
         self._event = asyncio.Event()
         self._failures = 0
-        self._is_uncertain = False
+        self.doubt = Doubt(desk, holdings)
         self._wants_room = False
         self.is_quiesced = False
         self.is_busy = False
@@ -137,7 +138,7 @@ class Claimer:
         except Exception as error:
             if not self._outage.is_of_database(error):
                 raise
-            self._is_uncertain = True
+            self.doubt.is_on = True
             self._failures += 1
             self._outage.failed(error, "claim", asked_at=asked_at)
             self._looks.again()
@@ -147,7 +148,7 @@ class Claimer:
             self._on_idle()
 
     async def _claim(self) -> None:
-        if self._is_uncertain and not await self._clear_up():
+        if self.doubt.is_on and not await self.doubt.clear_up():
             self._looks.again()
             self._looks.hold_off(self._clock() + self._options.lease_s / 20)
             return
@@ -224,7 +225,7 @@ class Claimer:
         """It may still take effect on the server, until it has ended for good."""
 
         def ended(task: asyncio.Future[Any]) -> None:
-            self._is_uncertain = True
+            self.doubt.is_on = True
             if not task.cancelled():
                 task.exception()
 
@@ -271,23 +272,3 @@ class Claimer:
     def _release(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:
             self._settler.put(attempt, outcomes.released(attempt, started=False))
-
-    async def _clear_up(self) -> bool:
-        """After a lost reply: give back what the database says is ours and we never heard of. False: not done yet."""
-        patience = self._options.lease_s / 3
-        self._is_uncertain = False
-        try:
-            stray = self._holdings.unknown(
-                await within(self._store.held_by(self._worker_id), patience, "reading what is held")
-            )
-            if not stray:
-                return True
-            work = self._store.release_many(self._worker_id, stray)
-            statuses = await within(work, patience, "a release")
-            unsure = [held for held, status in zip(stray, statuses, strict=True) if status is None]
-            standings = await within(self._store.standing_many(self._worker_id, unsure), patience, "a read-back")
-        except BaseException:
-            self._is_uncertain = True
-            raise
-        self._is_uncertain = self._is_uncertain or Standing.HELD in standings
-        return not self._is_uncertain

@@ -128,6 +128,11 @@ class Engine:
         self._room_changed()
 
     @property
+    def is_in_doubt(self) -> bool:
+        """After a lost reply, until the database was asked: rows may be this worker's that it does not know of."""
+        return self._claimer.doubt.is_on
+
+    @property
     def overrun(self) -> int:
         """Calls past max_run that were settled so and have not returned: they hold their room until they do."""
         return sum(call.cut is Cut.TIMEOUT for call in self._executor.running)
@@ -210,6 +215,8 @@ class Engine:
             self._executor.cut_short()
             last = self._clock() + self._options.cancel_grace_s
             await self._until(self._is_done_cancelling, lambda: last)
+        if self.is_in_doubt:
+            await self._claimer.doubt.clear_up_before_leaving(self._options.cancel_grace_s)
         self._executor.abandon()
         left = [attempt.held for attempt in self._holdings]
         self._stopped.set()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cairnq import CairnQ, CairnQError, LostLease, TaskContext
+from cairnq import CairnQ, CairnQError, DatabaseUnavailable, LostLease, TaskContext
 from cairnq.pure.clock import boottime
 from tests.support.gates import Gate, Recorder, ThreadGate, soon
 from tests.support.routes import Route
@@ -42,6 +42,26 @@ async def test_at_the_deadline_a_call_is_cancelled_and_its_attempt_given_back(
     assert gate.cancelled == 1
     assert events.all("task.failed") == []
     assert events.all("task.left") == []
+
+
+async def test_what_a_lost_reply_brought_is_given_back_before_the_worker_leaves(
+    store: Any, client: CairnQ, make_worker: MakeWorker, events: Recorder
+) -> None:
+    worker, claim_many = make_worker(), store.claim_many
+    worker.register("x", lambda _ctx: None)
+
+    async def lose_the_reply(*arguments: Any) -> Any:
+        await claim_many(*arguments)
+        worker.stop()
+        raise DatabaseUnavailable("the connection was reset before the reply came")
+
+    task = await client.submit("x")
+    store.claim_many = lose_the_reply
+    async with worker.background():
+        await events.wait("database.failed")
+    row = await client.get(task.id)
+    assert row is not None
+    assert (row.status, row.attempt, row.worker_id) == ("queued", 0, None)
 
 
 @pytest.mark.fault(row=13)

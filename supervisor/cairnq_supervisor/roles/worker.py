@@ -101,7 +101,8 @@ class _Worker:
                 await link.orphaned.wait()  # the supervisor kills us: these calls end with their process alone
         finally:
             await store.close()
-        return Exit.OK
+        # No death in the eyes of anybody, but the supervisor has somebody look for what may still be this worker's.
+        return Exit.TEMPFAIL if self._engine is not None and self._engine.is_in_doubt else Exit.OK
 
     async def _serve(self, registry: Registry, store: TaskStore, link: Link) -> int:
         """Run until told to leave, or orphaned; returns the number of calls that could not be ended."""
