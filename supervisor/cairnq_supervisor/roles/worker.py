@@ -36,6 +36,7 @@ from cairnq_supervisor.pure.quantities import format_size
 from cairnq_supervisor.roles.application import ApplicationError, amounts_used
 from cairnq_supervisor.roles.boot import boot
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
+from cairnq_supervisor.roles.loops import runner
 from cairnq_supervisor.roles.payloads import SharedBudget
 from cairnq_supervisor.roles.plan import WorkerPlan, engine_options
 from cairnq_supervisor.roles.randomness import part_random_states
@@ -58,7 +59,7 @@ def run_worker(plan: WorkerPlan, channel: Channel) -> int:
     plan.stacks.offer()
     part_random_states()
     # Not asyncio.run, which waits for whatever the handlers left: one that swallows its cancellation, a blocked thread.
-    return asyncio.Runner().run(_Worker(plan).live(channel))
+    return runner().run(_Worker(plan).live(channel))
 
 
 class _Worker:
