@@ -37,7 +37,7 @@ class Fish:
         self._script = script
 
     def complete(self, line: str) -> set[str]:
-        said = output("fish", "-c", f"source {self._script}; complete -C '{line}'")
+        said = output("fish", "-c", f"source {self._script}; complete -C '{line}'", home=self._script.parent)
         return {offer.partition("\t")[0] for offer in said.splitlines()}
 
     def close(self) -> None: ...
@@ -88,8 +88,11 @@ class Zsh:
         return seen
 
 
-def output(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+def output(*command: str, home: Path | None = None) -> str:
+    """`home`: for shells that leave files there."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    environment = kept if home is None else {**kept, "HOME": str(home)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert done.stderr == ""
     return done.stdout
 
