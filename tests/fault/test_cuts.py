@@ -50,7 +50,7 @@ async def test_a_result_is_kept_while_trust_holds_and_nobody_settles_when_it_has
         await run.events("lease.lost", 25)
         for arrival in lost:
             arrival.let_go("too late")
-        while not watch.execute("select clock_timestamp() >= %s", [over]).fetchone()[0]:
+        while not watch.execute("select clock_timestamp() >= %s", [over]).fetchone()[0]:  # noqa: ASYNC110 - a clock
             await asyncio.sleep(0.2)  # sleep: so long as the cut is to last, by the server's own clock
         assert (await client.stats())["default"] == {**EMPTY, "running": 25, "succeeded": 25}
         proxy.pass_through()
