@@ -133,8 +133,10 @@ def say(*lines: str) -> None:
 
 
 def ratios(mine: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    """Run by run: the machine's speed drifts by more than what is compared."""
-    return [one / other for one, other in zip(mine, theirs, strict=False) if other]
+    """Run by run: the machine's speed drifts by more than what is compared. Of medians where a run has failed."""
+    if len(mine) != len(theirs):
+        mine, theirs = [median(mine)], [median(theirs)]
+    return [one / other for one, other in zip(mine, theirs, strict=True) if other]
 
 
 def fastest(results: Mapping[str, Sequence[float]], names: Sequence[str]) -> str | None:

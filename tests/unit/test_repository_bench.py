@@ -53,6 +53,11 @@ def test_ratios_are_taken_run_by_run_beside_each_peer():
     assert (figure.runs, figure.value, figure.reached) == ((2.0, 0.5, 3.0), 2.0, False)
 
 
+def test_a_run_that_failed_leaves_the_ratio_of_the_medians():
+    (figure,) = beside_peers("drain", {"ours": [10.0, 20.0, 30.0], "peer": [4.0, 6.0]}, "ours", {})
+    assert figure.runs == (4.0,)
+
+
 def test_what_could_not_be_measured_has_no_ratio():
     assert list(beside_peers("drain", {"peer": [1.0]}, "ours", {})) == []
 
