@@ -121,7 +121,7 @@ async def test_a_storm_loses_and_doubles_nothing(runs, client, ledger):
             assert ledger.runs[task.id] >= 1
         else:
             assert task.failed, (seed, task)
-            # lease_expired: the keepers that should have settled it were killed until its lease was over.
+            # lease_expired is possible where keepers are killed for a whole lease; in 20 storms it did not occur.
             assert task.error["code"] in ("worker_crashed", "handler_timeout", "lease_expired")
     assert ledger.overlaps == [], (seed, run.transcript())
     assert run.count("supervisor.fault") == run.count("worker.crashed") == run.count("keeper.crashed") == 0

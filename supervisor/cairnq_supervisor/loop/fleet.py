@@ -227,12 +227,12 @@ class Fleet:
         self._beat_later()
 
     def _duty(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> Settle:
-        """One that was to leave had stopped claiming: no claim of it is on the wire any more."""
+        """For a lease, also of one that was to leave: its last claim may take effect long after it was killed."""
         queue = seat.queue
         return Settle(
             worker_id=incarnation.worker_id,
             since=self._house.clock(),
-            horizon=queue.lease if seat.wanted else LAST_SWEEP,
+            horizon=queue.lease,
             lease=queue.lease,
             reason=f"worker {queue.name}/{seat.slot} died: {seat.cause}",
             details={"exit_code": ending.code, "signal": ending.signal},
