@@ -21,7 +21,7 @@ class Attempt:
     """
 
     __slots__ = (
-        *("task", "payload_bytes", "table", "slot", "call", "settlement", "status", "lost", "started_at"),
+        *("task", "payload_bytes", "table", "slot", "call", "settlement", "status", "lost", "started_at", "ended_at"),
         *("_on_closed", "_on_lost", "_event", "_waiter"),
     )
 
@@ -37,6 +37,8 @@ class Attempt:
         self.status: TaskStatus | None = None
         self.lost = False
         self.started_at: float | None = None
+        self.ended_at: float | None = None
+        """When its outcome was chosen; it is written later."""
         self._on_closed = on_closed
         self._waiter: asyncio.Future[TaskStatus | None] | None = None
         self._event: asyncio.Event | None = None

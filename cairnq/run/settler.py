@@ -79,6 +79,7 @@ class Settler:
         if attempt.settlement is not None or attempt.slot is None:
             return
         attempt.settlement = settlement
+        attempt.ended_at = self._clock()
         attempt.table.end(attempt.slot)
         item = Item(attempt, settlement)
         self._open.add(item)

@@ -41,7 +41,7 @@ class Histogram:
 
 @dataclass(slots=True)
 class NameTally:
-    """Of the tasks of one name. `wait`: from due to claimed; `duration`: from the handler's start to its record."""
+    """Of the tasks of one name. `wait`: from due to claimed; `duration`: from the handler's start to its outcome."""
 
     claimed: int = 0
     fates: dict[Fate, int] = field(default_factory=dict)
@@ -64,20 +64,27 @@ class Tally:
 
     def claimed(self, name: str, *, waited: float) -> None:
         """`waited` seconds, by the database's clock alone; below zero where it was set back."""
-        of_name = self.names.setdefault(name, NameTally())
+        of_name = self._of(name)
         of_name.claimed += 1
         of_name.wait.observe(max(0.0, waited))
 
     def ended(self, name: str, fate: Fate, *, took: float | None) -> None:
         """`took` seconds; None: its handler never started."""
-        of_name = self.names.setdefault(name, NameTally())
+        of_name = self._of(name)
         of_name.fates[fate] = of_name.fates.get(fate, 0) + 1
         if took is not None:
             of_name.duration.observe(took)
 
     def add(self, other: Tally) -> None:
         for name, theirs in other.names.items():
-            self.names.setdefault(name, NameTally()).add(theirs)
+            self._of(name).add(theirs)
+
+    def _of(self, name: str) -> NameTally:
+        """Not by `setdefault`, which would make one for every task only to throw it away."""
+        found = self.names.get(name)
+        if found is None:
+            found = self.names[name] = NameTally()
+        return found
 
     def encoded(self) -> dict[str, Any]:
         """As JSON values, for a message."""

@@ -35,7 +35,9 @@ class Tallying:
         self._tell_soon()
 
     def closed(self, attempt: Attempt) -> None:
-        took = None if attempt.started_at is None else self._clock() - attempt.started_at
+        took = None
+        if attempt.started_at is not None:
+            took = (attempt.ended_at or self._clock()) - attempt.started_at
         self._tally.ended(attempt.task.name, fate_of(attempt), took=took)
         self._tell_soon()
 
