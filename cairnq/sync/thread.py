@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import queue
 import threading
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from cairnq.pure.errors import CairnQError, StoreClosed
 
@@ -17,6 +18,43 @@ Close = Callable[[], Coroutine[Any, Any, None]]
 
 EXIT_PATIENCE_S = 2.0
 """How long the end of the process may wait for connections to be closed in order."""
+
+SIGNAL_LATENCY_S = 0.5
+"""A signal that comes in the instant before a thread goes to sleep does not wake it: how long it may go unnoticed."""
+
+
+class _Errand(Generic[T]):
+    """A coroutine that one thread runs and another waits for.
+
+    They share no lock that Python code takes: an exception in the waiting thread, such as Ctrl-C, may come in the
+    middle of taking one, and would leave it taken for ever.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self._done: queue.SimpleQueue[asyncio.Task[T]] = queue.SimpleQueue()
+
+    def begin(self) -> None:
+        """On the loop."""
+        self._task = asyncio.get_running_loop().create_task(self._work)
+        self._task.add_done_callback(self._done.put)
+
+    def give_up(self) -> None:
+        """On the loop."""
+        if self._task is None:
+            self._work.close()
+        else:
+            self._task.cancel()
+
+    def outcome(self) -> T:
+        """On the thread that waits."""
+        while True:
+            try:
+                task = self._done.get(timeout=SIGNAL_LATENCY_S)
+            except queue.Empty:
+                continue
+            return task.result()
 
 
 class LoopThread:
@@ -43,11 +81,12 @@ class LoopThread:
             if self._ended:
                 raise StoreClosed("the process is ending, and its database connections are closed")
             raise CairnQError("a callback of watch() runs on the client's own thread, and cannot wait for the client")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        errand = _Errand(work)
         try:
-            return future.result()
+            self._loop.call_soon_threadsafe(errand.begin)
+            return errand.outcome()
         except BaseException:
-            future.cancel()
+            self._loop.call_soon_threadsafe(errand.give_up)
             raise
 
     def opened(self, close: Close) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 PROGRAM = Path("/lib/systemd/systemd")
 CGROUPS = Path("/sys/fs/cgroup/systemd")
 START_TIMEOUT = 10.0
+END_TIMEOUT = 10.0
+"""Seconds that processes which it leaves behind may take to die."""
 _SETUP = """
 set -e  # without a cgroup of its own mounted there, systemd would move every process of this machine into its own
 echo $$ > "$CGROUP/cgroup.procs"
@@ -84,9 +87,8 @@ class ServiceManager:
         self._process.wait()
         self._log.close()
         moved = self._others & _members(CGROUPS / "init.scope")
-        for folder in sorted(self._cgroup.rglob("*/"), reverse=True):
-            folder.rmdir()
-        self._cgroup.rmdir()
+        for folder in (*sorted(self._cgroup.rglob("*/"), reverse=True), self._cgroup):
+            _remove(folder)
         shutil.rmtree(self.home)
         assert not moved, "it has moved processes that are not its own"
 
@@ -104,3 +106,15 @@ def _members(cgroup: Path) -> set[str]:
     """Processes directly in a cgroup; none where there is no such cgroup."""
     listed = cgroup / "cgroup.procs"
     return set(listed.read_text().split()) if listed.exists() else set()
+
+
+def _remove(cgroup: Path) -> None:
+    """Once its last process is gone, which this version of cgroups tells nobody: look until it is."""
+    deadline = time.monotonic() + END_TIMEOUT
+    while True:
+        try:
+            return cgroup.rmdir()
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)  # sleep: between two looks

@@ -278,6 +278,7 @@ async def test_the_gauges_say_what_is_in_flight(client: CairnQ, make_rig: MakeRi
         await client.wait((await client.submit("bad", max_attempts=1)).id)
         await gate.entered()
         table = rig.table
+        await until(lambda: len(table.entries()) == 1, rig.engine._changed)  # "bad" has ended in the database first
         assert (table.concurrency, table.in_flight_calls, table.in_flight_bytes) == (3, 1, 10)
         gate.open()
         await client.wait(task.id)
