@@ -61,8 +61,9 @@ class Call:
 
     def drop_lost(self) -> None:
         """Before the start: a batch goes without what was lost while it waited."""
-        if any(attempt.lost for attempt in self.attempts):
-            self.attempts = [attempt for attempt in self.attempts if not attempt.lost]
+        kept = [attempt for attempt in self.attempts if not attempt.lost]
+        if len(kept) < len(self.attempts):
+            self.attempts = kept
             self.bytes = sum([attempt.payload_bytes for attempt in self.attempts])
 
     def begin(self, now: float) -> None:

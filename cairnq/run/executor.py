@@ -50,6 +50,7 @@ class Executor:
         self._on_room = on_room
         self._concurrency = desk.options.concurrency
         self._running: set[Call] = set()
+        self._shown = 0
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._line = Line(
@@ -168,7 +169,9 @@ class Executor:
 
     def _show_calls(self) -> None:
         """What is held ahead of its turn is not in flight yet."""
-        self._holdings.table.in_flight_calls = min(self._usage.calls, self._concurrency)
+        shown = min(self._usage.calls, self._concurrency)
+        if shown != self._shown:
+            self._holdings.table.in_flight_calls = self._shown = shown
 
     def _start(self, call: Call, now: float) -> None:
         call.phase = Phase.RUNNING

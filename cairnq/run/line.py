@@ -72,8 +72,10 @@ class Line:
     def admit(self) -> None:
         """Start what may start."""
         now = self._clock()
-        while self._calls and self._may_start(self._calls[0]):
+        while self._calls and len(self._running) < self._concurrency:
             call = self._calls[0]
+            if not self._budget.admits(call.bytes):
+                break
             for attempt in call.attempts:
                 if not attempt.is_trusted(now):
                     self._lose(attempt, "its trust window ended before it could start")
@@ -82,9 +84,6 @@ class Line:
                 self._start(call, now)
         if self._calls and self._timer is None:
             self._timer = self._loop.call_later(PATIENCE_S, self._look)
-
-    def _may_start(self, call: Call) -> bool:
-        return len(self._running) < self._concurrency and self._budget.admits(call.bytes)
 
     def _look(self) -> None:
         """Twice late in a row, so that a loop that merely stood still for a moment gives nothing back."""
@@ -98,5 +97,5 @@ class Line:
             for call in ahead:
                 self._give_back(call)
         self._was_late = is_late and not self._was_late
-        if self._calls:
+        if ahead:
             self._timer = self._loop.call_later(PATIENCE_S, self._look)
