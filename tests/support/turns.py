@@ -1,4 +1,4 @@
-"""Tests on several workers of pytest-xdist: most run side by side, those marked `alone` have the machine to themselves.
+"""Tests on several workers of pytest-xdist: fleets come last, and those marked `alone` have the machine to themselves.
 
 The hooks are taken over by conftest.py. Locks are held on two files of this folder, so they end with their holder.
 """
@@ -16,8 +16,8 @@ import pytest
 
 ALONE = "alone"
 
-FLEETS = ("process", "fault")
-"""Folders whose tests start half a dozen processes each, and time what these do: alone, all of them."""
+FLEETS = ("process", "fault", "torture")
+"""Folders whose tests start half a dozen processes each, which mostly wait: after what computes, side by side."""
 
 SHARED = ("sql",)
 """Folders whose files share a fixture for each server that takes long to make."""
@@ -30,11 +30,14 @@ ROOM = Path(__file__).with_name("__init__.py")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Last of all, so that no worker waits for the others while there is something to do beside them."""
-    for item in items:
-        if any(part in FLEETS for part in item.path.parts):
-            item.add_marker(ALONE)
-    items.sort(key=lambda item: item.get_closest_marker(ALONE) is not None)
+    """Those alone last of all, so that no worker waits for the others while there is something to do beside them."""
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    if item.get_closest_marker(ALONE) is not None:
+        return 2
+    return int(any(part in FLEETS for part in item.path.parts))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
