@@ -50,7 +50,7 @@ def test_lines_fit_the_terminal_and_nothing_but_colour_steers_it(cairnq, databas
     program = ["-c", WITHOUT_RICH] if how == "without rich" else ["-m", "cairnq_supervisor"]
     env = environment(database, **({"NO_COLOR": "1"} if how == "NO_COLOR" else {}))
     task = cairnq("list", "--limit", "1").out.splitlines()[1].split()[0]
-    for arguments in (["list"], ["stats"], ["get", task], *([["doctor"]] if columns >= 80 else [])):
+    for arguments in (["list"], ["stats"], ["get", task], *([["doctor"]] if columns == 80 else [])):
         text = on_terminal(program, arguments, columns, env)
         plain = COLOUR.sub("", text)
         assert "\x1b" not in plain
