@@ -284,13 +284,20 @@ class TaskStore(Protocol):
         channels: Sequence[str],
         on_notify: Callable[[str, str], None],
         on_state: Callable[[bool], None],
+        *,
+        probe: Callable[[str], Awaitable[None]] | None = None,
     ) -> Callable[[], Awaitable[None]]:
         """Subscribe; `on_notify(channel, payload)` and `on_state(delivers)` run on the loop and must not block.
 
         `on_state(True)` comes once a self-test has proved that notifications arrive, `on_state(False)` when
         they stop to; the store reconnects by itself, with backoff, until the returned coroutine function is awaited.
-        A payload may be empty: something changed, and what is not known.
+        A payload may be empty: something changed, and what is not known. `probe(channel)` is called for the self-test's
+        other half, in place of a connection of this store: it is to have `notify` called somewhere.
         """
+        ...
+
+    async def notify(self, channel: str) -> None:
+        """Tell whoever listens to this channel, without a payload."""
         ...
 
     # --- last, for it hides the built-in in annotations below it -------------------------------------

@@ -164,12 +164,14 @@ class PostgresStore(Submitting, Exchanging, Changing, Reading, Upkeep):
         channels: Sequence[str],
         on_notify: Callable[[str, str], None],
         on_state: Callable[[bool], None],
+        *,
+        probe: Callable[[str], Awaitable[None]] | None = None,
     ) -> Stop:
         """See `TaskStore.listen`. Over a caller's executor: through its own optional `listen`, taken at its word."""
         self._check_open()
         if self._listen_executor is None:
             return await _listen_foreign(self._source, channels, on_notify, on_state)
-        listener = Listener(self._listen_executor.connect, self._notify, channels, on_notify, on_state)
+        listener = Listener(self._listen_executor.connect, probe or self.notify, channels, on_notify, on_state)
         self._listeners.add(listener)
         return functools.partial(self._unlisten, listener)
 
@@ -185,7 +187,7 @@ class PostgresStore(Submitting, Exchanging, Changing, Reading, Upkeep):
         if self._closed:
             raise StoreClosed("the store is closed; open a new one")
 
-    async def _notify(self, channel: str) -> None:
+    async def notify(self, channel: str) -> None:
         await self._rows("notify", channel=channel)
 
     async def _try_connection(self) -> None:

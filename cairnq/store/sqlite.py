@@ -102,6 +102,8 @@ class SqliteStore(Submitting, Exchanging, Changing, Reading, Upkeep):
         channels: Sequence[str],
         on_notify: Callable[[str, str], None],
         on_state: Callable[[bool], None],
+        *,
+        probe: Callable[[str], Awaitable[None]] | None = None,  # noqa: ARG002 - each look proves itself
     ) -> Stop:
         """See `TaskStore.listen`: the file's change counter is watched, every 20 ms and after each commit from here.
 
@@ -123,3 +125,7 @@ class SqliteStore(Submitting, Exchanging, Changing, Reading, Upkeep):
             self._sqlite.watch.unsubscribe(subscription)
 
         return stop
+
+    async def notify(self, channel: str) -> None:  # noqa: ARG002 - the file has one change counter for all
+        """Have whoever watches in this process look at once."""
+        self._sqlite.watch.poke()

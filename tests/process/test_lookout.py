@@ -89,6 +89,21 @@ async def test_workers_rest_while_notifications_arrive_and_look_by_themselves_wh
     assert await run.stop() == 0
 
 
+async def test_a_fleet_at_rest_has_a_connection_for_each_worker_and_two_for_the_keeper(runs, client, database):
+    run = await runs.start(FLEET, dsn=f"{database}?application_name=fleet")
+    await run.event("keeper.listening")
+    await run.ready()
+
+    def connections():
+        with psycopg.connect(database) as connection:
+            return connection.execute(
+                "select count(*) from pg_stat_activity where application_name = 'fleet'"
+            ).fetchone()[0]
+
+    await until(lambda: connections() == 3 + 2)
+    assert await run.stop() == 0
+
+
 async def a_look(database):
     seen = statements(database, LOOKS)
     await until(lambda: statements(database, LOOKS) != seen)

@@ -59,6 +59,7 @@ class _Keeper:
         self._plan = plan
         self._tables: dict[str, Lent] = {}
         self._leaving = asyncio.Event()
+        self._closing: set[asyncio.Task[None]] = set()
         self._queues = [queue.name for queue in plan.settings.queues]
         self._retention = dict(plan.settings.retention)
 
@@ -91,7 +92,10 @@ class _Keeper:
         """Until told to leave or orphaned. What is in hand is finished, nothing new begins."""
         ear = keepers_store(self._plan.settings, self._plan.installation)
         stop_listening = await ear.listen(
-            [QUEUED_CHANNEL], lambda _channel, queue: self._lookout.heard(queue), lambda on: link.send(Listening(on))
+            [QUEUED_CHANNEL],
+            lambda _channel, queue: self._lookout.heard(queue),
+            lambda on: link.send(Listening(on)),
+            probe=self._probe,
         )
         beating = asyncio.ensure_future(self._beating.run())
         watch = self._beating.clockwatch
@@ -119,6 +123,16 @@ class _Keeper:
         await self._duties.stop()
         await stop_listening()
         await asyncio.wait(endless)
+
+    async def _probe(self, channel: str) -> None:
+        """The self-test's other half, over a connection for the moment: twice a minute is no reason to keep a third."""
+        store = keepers_store(self._plan.settings, self._plan.installation, min_size=0)
+        try:
+            await store.notify(channel)
+        finally:
+            closing = asyncio.ensure_future(store.close())  # where nothing answers that takes seconds
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     @property
     def _leases(self) -> int:

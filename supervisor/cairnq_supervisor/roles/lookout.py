@@ -16,7 +16,7 @@ from cairnq_supervisor.pure.messages import Queued
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import Link
 
-INTERVAL = 2.7
+INTERVAL = 3.0
 """Seconds, with jitter. With the self-test of LISTEN and the upkeep that makes less than a statement in two seconds."""
 
 SOONEST = 0.1
