@@ -24,6 +24,7 @@ FAULTS = frozenset({"supervisor.fault", "keeper.fault", "worker.crashed", "keepe
 """Events that no fault from outside excuses: they tell of errors in the program."""
 
 _LOOK_S = 0.05
+_LAST_WORDS_S = 2.0
 _STARTS = {"worker.started": "worker", "keeper.started": "keeper"}
 _UNCATCHABLE = frozenset({signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT})
 _PR_SET_PDEATHSIG = 1
@@ -76,9 +77,11 @@ class Host:
         try:
             yield self
         finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+            self._closing = True
             self._end_all()
+            keeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await keeping
 
     async def is_running(self, seconds: float) -> bool:
         """Whether it comes to say in time that every worker is ready, before anything goes wrong."""
@@ -150,15 +153,24 @@ class Host:
         try:
             code = await process.wait()
         finally:
-            hearing.cancel()
+            await self._heard_to_the_end(hearing)
             transport.close()
             self._decided.set()
         self.exits[code] += 1
         if code not in _EXCUSED:
             self.wrongs.append(f"host {self.number}: its supervisor ended with {code}")
 
+    async def _heard_to_the_end(self, hearing: asyncio.Task[None]) -> None:
+        """What it said last is not to be missed; raises what went wrong in listening."""
+        await asyncio.wait({hearing}, timeout=_LAST_WORDS_S)
+        hearing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await hearing
+
     async def _hear(self, reader: asyncio.StreamReader, supervisor: int) -> None:
         async for line in reader:
+            if not line.endswith(b"\n"):
+                break  # killed in the middle of a word
             event: Event = json.loads(line)
             name = event["event"]
             self._begun = True

@@ -19,7 +19,7 @@ CLOCK_FILE = "clock-{}"
 _SHIFTS_S = (-3600, -7, -1, 1, 7, 3600)
 _RESTART_PATIENCE_S = 60.0
 
-Deed: TypeAlias = Callable[[Fault, Host], Awaitable[bool]]
+Blow: TypeAlias = Callable[[Fault, Host], Awaitable[bool]]
 """Makes a fault happen to a host, and end; False where there was nobody to hurt."""
 
 
@@ -44,7 +44,7 @@ class Injector:
         self.injected: Counter[Kind] = Counter()
         self.missed: Counter[Kind] = Counter()
         self.wrongs: list[str] = []
-        self._deeds: Mapping[Kind, Deed] = {
+        self._blows: Mapping[Kind, Blow] = {
             Kind.WORKER_KILL: partial(self._hit, "worker", signal.SIGKILL),
             Kind.WORKER_STOP: partial(self._hit, "worker", signal.SIGSTOP),
             Kind.WORKER_TERM: partial(self._hit, "worker", signal.SIGTERM),
@@ -90,7 +90,7 @@ class Injector:
         host = self._hosts[int(fault.host * len(self._hosts))]
         try:
             async with asyncio.timeout(max(0.1, until - boottime())):
-                happened = await self._deeds[fault.kind](fault, host)
+                happened = await self._blows[fault.kind](fault, host)
         except TimeoutError:
             happened = True
         (self.injected if happened else self.missed)[fault.kind] += 1
@@ -120,12 +120,12 @@ class Injector:
         return sent
 
     async def _freeze(self, fault: Fault, host: Host) -> bool:
-        host.signal_all(signal.SIGSTOP)
+        found = host.signal_all(signal.SIGSTOP)
         try:
             await asyncio.sleep(fault.lasting)
         finally:
             host.signal_all(signal.SIGCONT)
-        return True
+        return found
 
     async def _network(self, fault: Fault, host: Host) -> bool:
         proxy = self._ground.proxies[host.number]
