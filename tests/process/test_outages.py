@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.process.test_control import status
+
 FLEET = """
 app = "gates:registry"
 lease = "20s"
@@ -23,6 +25,7 @@ async def test_an_outage_costs_no_process_and_no_result_and_is_two_lines(runs, c
     proxy.refuse()
     await run.event("database.failed")
     await run.event("keeper.listen-lost")
+    assert (await status(run))["keeper"]["listening"] is False
     for arrival in arrivals:
         arrival.let_go()
     await run.event("database.failed-too")

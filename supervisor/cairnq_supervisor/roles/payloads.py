@@ -71,5 +71,5 @@ class SharedBudget(PayloadBudget):
             self._ledger.wait(self._row, waits=not (self._claims and self._starts))
 
     def _freed(self) -> None:
-        if self._ledger.others_wait(self._row):
+        if self._most and self._ledger.others_wait(self._row):
             self._say(BytesFreed())
