@@ -119,7 +119,8 @@ async def test_a_slow_loris_is_cut_off_however_busily_it_drips():
         while not end.done():
             writer.write(b"G")
             await asyncio.wait({end}, timeout=0.02)
-        answer = end.result()
+        # What drips after the end is answered by a reset, which may come before the answer is read.
+        answer = b"" if isinstance(end.exception(), ConnectionError) else end.result()
         assert answer.startswith((b"HTTP/1.1 408 ", b"HTTP/1.1 400 ")) or answer == b""
         writer.close()
 
