@@ -9,8 +9,10 @@ import sys
 import psycopg
 import pytest
 
+from cairnq.db.statements import quote_identifier
 from cairnq_supervisor.pure.findings import Verdict
 from tests.support.cluster import name_of
+from tests.support.roles import role_of
 
 APP = """
 from cairnq import Registry
@@ -154,6 +156,27 @@ def test_rights_that_are_missing_are_named(project, bare, database, monkeypatch)
         connection.execute(f'drop role "{role}"')
     assert said.code == 78
     assert "lacks delete on cairnq_tasks, insert on cairnq_task_keys, update on cairnq_task_keys" in said.out
+
+
+def test_the_duty_of_retention_takes_rights_of_its_own(project, bare, database, monkeypatch):
+    plain = 'app = "shop_tasks:registry"\nmigrate = false\n'
+    with role_of(database, "worker") as dsn, psycopg.connect(database, autocommit=True) as connection:
+        role = psycopg.conninfo.conninfo_to_dict(dsn)["user"]
+        connection.execute(f"revoke insert on cairnq_meta from {quote_identifier(role)}".encode())
+        for config, code in ((plain, 0), (plain + '[retention]\nsucceeded = "1d"\n', 78)):
+            write(project, config)
+            monkeypatch.setenv("CAIRNQ_DSN", dsn)
+            said = bare("check")
+            assert said.code == code, said.out
+    assert "lacks insert on cairnq_meta; see cairnq roles --worker" in said.out
+
+
+def test_a_clients_role_lacks_what_a_worker_needs(project, bare, database, monkeypatch):
+    with role_of(database, "client") as dsn:
+        monkeypatch.setenv("CAIRNQ_DSN", dsn)
+        said = bare("check")
+    assert said.code == 78
+    assert "lacks delete on cairnq_tasks, update on cairnq_task_keys, update on cairnq_tasks" in said.out
 
 
 def test_more_workers_than_connections_is_78(project, cairnq):
