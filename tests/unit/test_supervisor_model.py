@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from contextlib import ExitStack
-from unittest import mock
 
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cairnq.store.base import Installation
-from cairnq_supervisor.loop import supervisor as supervisor_module
-from cairnq_supervisor.loop.outside import Outside
-from cairnq_supervisor.loop.reloading import Renewal
-from cairnq_supervisor.loop.supervisor import Supervisor
-from cairnq_supervisor.pure.chronicle import Chronicle
 from cairnq_supervisor.pure.lifecycle import FleetState, SeatState
 from cairnq_supervisor.pure.messages import (
     Admit,
     BootFailed,
     Drain,
     Drained,
-    Holding,
     Lend,
     Quiesce,
-    Ready,
     Resume,
     Sampled,
     Settle,
-    Uses,
 )
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
-from cairnq_supervisor.system.notify import Notifier
-from tests.support.children import ModelChild, World
+from tests.support.stage import Stage
 
 QUEUES = ("a", "b")
 SETTINGS = Settings(
@@ -45,59 +32,15 @@ SETTINGS = Settings(
     boot_timeout=20.0,
 )
 MISDEEDS = ("exit 0", "exit 1", "SIGKILL", "hang up", "cannot boot")
-WORKING = (FleetState.STARTING, FleetState.RUNNING)
 LONGEST_STOP = 10.0 + 1.5 + 3.0 + 1.0 + 2 * 2.5
 """Seconds: the drain, the kill, what the dead held, a keeper's goodbye and its own hang, and turns of this test."""
 
 
-class Ear:
-    """A journal that keeps what it hears."""
-
-    latest = None
-    own_descriptors = ()
-
-    def __init__(self) -> None:
-        self.chronicle = Chronicle()
-        self.events = []
-
-    def emit(self, name, /, **fields):
-        self.events.append((name, fields))
-
-    def when_congested(self, callback):
-        """It never is."""
-
-
-class Machine(RuleBasedStateMachine):
-    """Time passes where a rule says so; what happens in between reaches the supervisor at once, or late."""
-
+class Machine(Stage, RuleBasedStateMachine):
     def __init__(self):
-        super().__init__()
-        self.now = 1000.0
-        self.numbers = itertools.count()
-        self.journal = Ear()
-        self.held_at_death = set()
-        self.forked_late = []
-        self.born_at = {}
+        RuleBasedStateMachine.__init__(self)
+        Stage.__init__(self, SETTINGS)
         self.stuck = set()
-        self.is_settled = True
-        self.stack = ExitStack()
-        self.world = self.stack.enter_context(World(self.on_fork))
-        self.stack.enter_context(mock.patch.object(supervisor_module, "show_title"))
-        self.supervisor = Supervisor(
-            SETTINGS,
-            Installation("main", 1),
-            None,
-            self.journal,
-            Outside(None, None, Notifier({})),
-            Renewal(lambda: SETTINGS, lambda _channel: 0, frozenset()),
-            clock=lambda: self.now,
-        )
-        self.fleet = self.supervisor._fleet
-
-    def on_fork(self, child):
-        self.born_at[child.pid] = self.now
-        if child.worker_id is not None and self.supervisor._state not in WORKING:
-            self.forked_late.append(child)
 
     @initialize(fairly=st.booleans())
     def begin(self, fairly):
@@ -113,7 +56,7 @@ class Machine(RuleBasedStateMachine):
         """Everybody does what is expected, some take a task, and a little time passes."""
         for child in self.world.unreaped:
             self.become_ready(child)
-        self.keep()
+        self.let_the_keeper_work()
         self.let_the_killed_die()
         self.now += 0.1
         self.turn()
@@ -124,7 +67,7 @@ class Machine(RuleBasedStateMachine):
         waiting = [child for child in self.world.unreaped if child.can_act and not child.is_ready]
         if waiting:
             self.become_ready(waiting[which % len(waiting)])
-        self.reach(late)
+        self.reach(late=late)
 
     @rule(which=st.integers(0, 9), unended=st.integers(0, 1), late=st.booleans())
     def say_that_it_drained(self, which, unended, late):
@@ -137,7 +80,7 @@ class Machine(RuleBasedStateMachine):
             else:
                 self.finish_all(child)
             child.say(Drained(unended))
-        self.reach(late)
+        self.reach(late=late)
 
     @rule(which=st.integers(0, 9), late=st.booleans())
     def leave_in_order(self, which, late):
@@ -146,7 +89,7 @@ class Machine(RuleBasedStateMachine):
             child = leaving[which % len(leaving)]
             self.finish_all(child)
             self.end(child, code=0)
-        self.reach(late)
+        self.reach(late=late)
 
     @rule(which=st.integers(0, 9), how=st.sampled_from(MISDEEDS), late=st.booleans())
     def misbehave(self, which, how, late):
@@ -166,19 +109,15 @@ class Machine(RuleBasedStateMachine):
             case "cannot boot" if not child.is_ready:
                 child.say(BootFailed(78, "no such module"))
                 self.end(child, code=78)
-        self.reach(late)
+        self.reach(late=late)
 
     @rule()
-    def let_the_killed_die(self):
-        for child in self.world.unreaped:
-            if child.killed and child.ending is None:
-                self.end(child, signal=9)
+    def the_killed_die(self):
+        self.let_the_killed_die()
 
     @rule()
-    def keep(self):
-        for keeper in self.world.keepers():
-            keeper.answer()
-        self.is_settled = False
+    def the_keeper_works(self):
+        self.let_the_keeper_work()
 
     @rule(due=st.integers(0, 30), suspects=st.integers(0, 3))
     def sample(self, due, suspects):
@@ -207,19 +146,19 @@ class Machine(RuleBasedStateMachine):
         match order:
             case "quiesce" | "resume":
                 getattr(supervisor, order)()
-            case "pause" | "unpause" if supervisor._state in WORKING:
+            case "pause" | "unpause" if self.is_working:
                 roster.pause(QUEUES[which % 2], paused=order == "pause")
             case "more" if len(seats) < 8:
                 supervisor.scale(1)
             case "fewer":
                 supervisor.scale(-1)
-            case "replace" if seats and supervisor._state in WORKING:
+            case "replace" if seats and self.is_working:
                 roster.replace(seats[which % len(seats)], "it is old")
             case "kill" if seats:
                 seats[which % len(seats)].kill("its loop does not turn")
             case "reload":
                 supervisor.reload_accepted(SETTINGS, (), None)
-        self.reach(late)
+        self.reach(late=late)
 
     @precondition(lambda self: self.supervisor._state is FleetState.RUNNING)
     @rule(hasten=st.booleans())
@@ -231,7 +170,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_went_wrong_inside(self):
-        assert [event for event in self.journal.events if event[0] == "supervisor.fault"] == []
+        assert self.journal.heard("supervisor.fault") == []
 
     @invariant()
     def no_worker_is_forked_once_the_fleet_leaves(self):
@@ -287,7 +226,7 @@ class Machine(RuleBasedStateMachine):
     def what_the_dead_held_is_the_keepers_until_it_is_done(self):
         if not self.is_settled:
             return
-        done = {fields["worker_id"] for name, fields in self.journal.events if name == "worker.forgotten"}
+        done = {fields["worker_id"] for fields in self.journal.heard("worker.forgotten")}
         open_duties = set(self.fleet.keeper.duties)
         assert self.held_at_death <= done | open_duties
         keeper = next((child for child in self.world.keepers() if child.can_act and child.hears), None)
@@ -301,7 +240,7 @@ class Machine(RuleBasedStateMachine):
     def suspects_run_one_at_a_time_and_get_no_process_once_the_fleet_leaves(self):
         apart = [seat for queue in QUEUES for seat in self.fleet.roster.quarantine(queue)]
         assert all(seat.queue.concurrency == 1 for seat in apart)
-        assert self.supervisor._state in WORKING or apart == []
+        assert self.is_working or apart == []
 
     # The end: nobody answers any more but the keeper, and the supervisor stops all the same.
 
@@ -310,8 +249,7 @@ class Machine(RuleBasedStateMachine):
             if self.supervisor._reactor._heap or self.world.children:
                 self.come_to_an_end()
         finally:
-            self.supervisor._reactor.close()
-            self.stack.close()
+            self.close()
 
     def come_to_an_end(self):
         self.world.refuses = False
@@ -322,58 +260,14 @@ class Machine(RuleBasedStateMachine):
             self.let_the_killed_die()
             for keeper in self.world.keepers():
                 self.become_ready(keeper)
-            self.keep()
+            self.let_the_keeper_work()
             self.now += 0.5
             self.turn()
         assert self.world.unreaped == []
         self.what_the_dead_held_is_the_keepers_until_it_is_done()
         if any(not duty.settled for duty in self.fleet.keeper.duties.values()):
-            assert "drain.incomplete" in {name for name, _ in self.journal.events}
+            assert self.journal.heard("drain.incomplete")
             assert self.supervisor._code != 0
-
-    # Helpers.
-
-    def reach(self, late):
-        """What happened reaches the supervisor at once, or together with what happens next."""
-        self.is_settled = False
-        if not late:
-            self.turn()
-
-    def turn(self):
-        """Everything that is there to be read, and every deadline that has come."""
-        for _ in range(4):
-            self.supervisor._reactor.call_at(self.now, lambda: None)
-            self.supervisor._reactor.turn()
-            for child in self.world.unreaped:
-                child.listen()
-        self.is_settled = True
-
-    def end(self, child: ModelChild, **ending):
-        if child.table is not None and child.table.entries():
-            self.held_at_death.add(child.worker_id)
-        child.end(**ending)
-        self.is_settled = False
-
-    def take_tasks(self, most):
-        for child in itertools.islice((child for child in self.world.workers() if child.claims), most):
-            slot = child.table.hold(f"task_{next(self.numbers)}", 1, lease_s=6.0, sent=self.now)
-            child.table.start(slot, self.now)
-            child.table.in_flight_calls += 1
-            child.say(Holding())
-        self.turn()
-
-    def become_ready(self, child: ModelChild):
-        if child.can_act and not child.is_ready:
-            child.is_ready = True
-            child.say(*([Uses({})] if child.table is not None else []), Ready())
-            self.is_settled = False
-
-    def finish_all(self, child: ModelChild):
-        if child.table is None:
-            return
-        for entry in child.table.entries():
-            child.table.free(entry.slot)
-        child.table.in_flight_calls = 0
 
 
 TestMachine = Machine.TestCase
