@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from cairnq_supervisor.commands.answer import Record
+from cairnq_supervisor.commands.answer import Note, Record
 from cairnq_supervisor.commands.overview import overview
 from cairnq_supervisor.pure import tabular
 
@@ -54,6 +54,8 @@ def lines(report=REPORT, before=None, elapsed=0.0, height=None):
     for block in overview(report, before, elapsed, height=height):
         if isinstance(block, Record):
             shown += tabular.record_lines(block.pairs, None)
+        elif isinstance(block, Note):
+            shown += tabular.hanging(block.lead, block.text, None)
         elif isinstance(block, str):
             shown.append(block)
         else:
@@ -97,7 +99,7 @@ def test_a_live_view_fits_its_screen_and_says_what_is_left_out():
     crowded = copy.deepcopy(REPORT)
     crowded["workers"] = [{**WORKER, "slot": slot} for slot in range(50)]
     shown = lines(crowded, height=24)
-    assert len(shown) + 2 < 24, "a rule below the headings of each table, where there is colour"
-    assert shown[-1] == "and 39 more workers"
-    assert sum(line.startswith("mail/") for line in shown) == 11
+    assert len(shown) + 2 + 2 < 24, "a rule below the headings of each table, where there is colour, and a long event"
+    assert shown[-1] == "and 41 more workers"
+    assert sum(line.startswith("mail/") for line in shown) == 9
     assert len(lines(crowded)) == 59

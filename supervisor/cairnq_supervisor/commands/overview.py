@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cairnq_supervisor.commands.answer import Block, Record
+from cairnq_supervisor.commands.answer import Block, Note, Record
+from cairnq_supervisor.pure.printable import clip
 from cairnq_supervisor.pure.tabular import Column, Table
 
 Report = Mapping[str, Any]
@@ -20,8 +21,11 @@ _WORKERS = (
     Column("state", whole=True),
     *(Column(title, right=True) for title in ("calls", "done", "failed", "MiB", "age", "lag ms", "pid", "released")),
 )
-_AROUND_TABLES = 7
-"""Lines: a blank one before each of two tables, two for its headings, and the one on which the cursor stays."""
+_LONGEST_EVENT = 200
+"""Columns: three lines of a small screen."""
+
+_OTHER_LINES = 10
+"""The event's three, a blank one before each of two tables, two for its headings, and where the cursor stays."""
 
 
 def overview(report: Report, before: Report | None, elapsed: float, *, height: int | None = None) -> list[Block]:
@@ -35,13 +39,13 @@ def overview(report: Report, before: Report | None, elapsed: float, *, height: i
         ("database", _database(supervisor)),
         ("keeper", _keeper(keeper)),
     ]
-    if supervisor.get("last_event"):
-        head.append(("last event", " ".join(supervisor["last_event"].split())))
+    latest = clip(" ".join((supervisor.get("last_event") or "none yet").split()), _LONGEST_EVENT)
     rates = {} if before is None or elapsed <= 0 else _rates(report, before, elapsed)
     queues = [_queue(queue, report["workers"], rates.get(queue["name"])) for queue in report["queues"]]
     workers = [_worker(worker) for worker in report["workers"]]
-    blocks: list[Block] = [Record(head), "", Table(_QUEUES, queues), "", Table(_WORKERS, workers)]
-    room = len(workers) if height is None else max(1, height - len(head) - len(queues) - _AROUND_TABLES)
+    blocks: list[Block] = [Record(head), Note("last event  ", latest)]
+    blocks += ["", Table(_QUEUES, queues), "", Table(_WORKERS, workers)]
+    room = len(workers) if height is None else max(1, height - len(head) - len(queues) - _OTHER_LINES)
     if len(workers) > room:
         blocks[-1] = Table(_WORKERS, workers[: room - 1])
         blocks.append(f"and {len(workers) - room + 1} more workers")
