@@ -69,6 +69,16 @@ class Machine(Stage, RuleBasedStateMachine):
             self.become_ready(waiting[which % len(waiting)])
         self.reach(late=late)
 
+    @rule(which=st.integers(0, 9))
+    def one_becomes_ready_too_late(self, which):
+        """Its answer is on the way when it is given up."""
+        waiting = [seat for seat in self.fleet.workers if seat.state is SeatState.STARTING]
+        if waiting:
+            seat = waiting[which % len(waiting)]
+            self.become_ready(next(child for child in self.world.workers() if child.pid == seat.pid))
+            seat.kill("it takes too long")
+        self.reach(late=False)
+
     @rule(which=st.integers(0, 9), unended=st.integers(0, 1), late=st.booleans())
     def say_that_it_drained(self, which, unended, late):
         """Truly, or holding calls that it cannot end."""
@@ -273,7 +283,7 @@ class Machine(Stage, RuleBasedStateMachine):
 TestMachine = Machine.TestCase
 # Shrinking would outlast the limit of a test; the history that failed is printed as it was.
 TestMachine.settings = settings(
-    max_examples=100,
+    max_examples=150,
     stateful_step_count=50,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
