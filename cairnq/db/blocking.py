@@ -94,12 +94,15 @@ class LentSqlite(Lent):
     @property
     def path(self) -> str:
         """Of the file that it has open; empty for a database in memory."""
-        found = next(row[2] for row in self._connection.execute("pragma database_list") if row[1] == "main")
+        found = next(file for _, name, file in self._rows("pragma database_list", ()) if name == "main")
         return os.path.realpath(found) if found else ""
 
     async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
+        return self._rows(text, values)
+
+    def _rows(self, text: str, values: Sequence[Any]) -> list[Row]:
         cursor = self._connection.cursor()
-        cursor.row_factory = None
+        cursor.row_factory = None  # the caller's is theirs
         return cursor.execute(text, numbered(map(encoded, values))).fetchall()
 
     @contextmanager

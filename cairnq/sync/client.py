@@ -265,7 +265,6 @@ class CairnQ:
             if self._thread is here:
                 return
             if self._thread is not None:
-                thread.leave_to_the_parent(self._client)
                 self._client = Client(self._open_store(self._client.store.installation), **self._options)
             here.opened(self._client.close)
             self._thread = here

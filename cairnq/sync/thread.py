@@ -115,8 +115,8 @@ async def _all(closes: Iterable[Close]) -> None:
 
 _lock = threading.Lock()
 _here: LoopThread | None = None
-_left_to_the_parent: list[object] = []
-"""Never touched and never collected: what they have open is the parent's too."""
+_left_to_the_parent: list[LoopThread] = []
+"""Never touched and never collected, with the clients that each has open: their descriptors are the parent's too."""
 
 
 def here() -> LoopThread:
@@ -133,15 +133,11 @@ def lock() -> threading.Lock:
     return _lock
 
 
-def leave_to_the_parent(thing: object) -> None:
-    _left_to_the_parent.append(thing)
-
-
 def _after_in_child() -> None:
     global _here, _lock  # noqa: PLW0603
     _lock = threading.Lock()  # another thread of the parent may have held it
     if _here is not None:
-        leave_to_the_parent(_here)
+        _left_to_the_parent.append(_here)
         _here = None
 
 

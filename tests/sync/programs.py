@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
+import signal
 import sys
 import threading
 
@@ -55,6 +57,7 @@ def prefork(database: str) -> None:
         assert [thread.name for thread in threading.enumerate()] == ["MainThread"]
         client.submit("x", "a child's")
         assert client.get(task.id) == task
+        gc.collect()  # were the parent's connections let go, they would be closed, and say so
         if before is not None:
             assert backends(database) - before, "a child's connections are its own"
         client.close()
@@ -116,6 +119,19 @@ def interrupted(database: str) -> None:
         client.wait(task.id, timeout_ms=600_000)
     except KeyboardInterrupt:
         print(client.get(task.id).status)
+        assert not client._client._done._waiting, "nobody waits any more"
+    client.close()
+
+
+def interrupted_unseen(database: str) -> None:
+    """A signal that does not wake the main thread, for another took it, is seen all the same."""
+    client = opened(database)
+    task = client.submit("x")
+    threading.Timer(0.1, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGINT)).start()
+    try:
+        client.wait(task.id, timeout_ms=600_000)
+    except KeyboardInterrupt:
+        print("interrupted")
     client.close()
 
 

@@ -40,7 +40,7 @@ def lent(database, how):
     """What is passed as the session, and the functions that end its transaction."""
     if how == "manual":  # as Django has it
         with closing(sqlite3.connect(database, isolation_level=None)) as file:
-            file.row_factory = sqlite3.Row
+            file.row_factory = lambda _, row: dict(enumerate(map(str, row), 100))
             file.execute("begin")
             yield file, file.commit, file.rollback
     elif is_file(database):
@@ -74,14 +74,26 @@ def test_it_is_seen_with_the_commit_and_gone_with_the_rollback(tasks, database, 
         tasks.purge()
 
 
-def test_a_key_without_a_transaction_gets_one(tasks, database):
+def in_autocommit(database):
     if is_file(database):
-        connection = sqlite3.connect(database, isolation_level=None)
-    else:
-        connection = psycopg.connect(database, autocommit=True)
-    with closing(connection):
+        return sqlite3.connect(database, isolation_level=None)
+    return psycopg.connect(database, autocommit=True)
+
+
+def test_a_key_without_a_transaction_gets_one(tasks, database):
+    with closing(in_autocommit(database)) as connection:
+        ran = []
+        if is_file(database):
+            connection.set_trace_callback(lambda statement: ran.append(statement.lower()))
         task = tasks.submit("x", key="k", session=connection)
         assert tasks.get_by_key("k") == task
+        if is_file(database):
+            assert [one for one in ran if one in ("begin immediate", "commit")] == ["begin immediate", "commit"]
+        else:
+            row, key = (
+                connection.execute(f"select xmin from {table}") for table in ("cairnq_tasks", "cairnq_task_keys")
+            )
+            assert row.fetchall() == key.fetchall(), "one transaction wrote both"
         with pytest.raises(AlreadyExists):
             tasks.submit("x", key="k", conflict="reject", session=connection)
         assert tasks.submit("x", key="k", conflict="replace", session=connection).id != task.id

@@ -31,6 +31,10 @@ def test_a_process_that_never_closes_its_client_ends_in_order(database):
     assert output_of("never_closed", database) == "the process is ending, and its database connections are closed\n"
 
 
+def test_a_signal_that_wakes_nobody_is_seen(database):
+    assert output_of("interrupted_unseen", database) == "interrupted\n"
+
+
 def test_ctrl_c_ends_a_wait_and_not_the_client(database):
     with subprocess.Popen(
         [*PROGRAM, "interrupted", database], cwd=TESTS.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
