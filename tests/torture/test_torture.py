@@ -92,6 +92,7 @@ async def test_one_that_is_ended_leaves_nothing_behind(database, tmp_path):
         (["--database", "sqlite:///x.db", "--restart", "true"], 64, "--restart is for a server"),
         (["--database", "postgresql://me:secret@host/db"], 78, "carries a password"),
         (["--database", NOBODY], 75, "refused"),
+        (["--database", "postgresql://me@127.0.0.1:99999/nobody"], 78, "no valid host and port"),
     ],
 )
 async def test_what_cannot_be_is_said(tmp_path, arguments, code, says):

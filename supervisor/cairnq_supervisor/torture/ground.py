@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from cairnq.client import CairnQ
-from cairnq.pure.errors import DatabaseUnavailable
+from cairnq.pure.errors import ConnectError
 from cairnq_supervisor.torture.evidence import Change, Deed, Evidence, Note, Row, Run
 from cairnq_supervisor.torture.proxy import Proxy
 from cairnq_supervisor.torture.schedule import Ability
@@ -44,19 +44,20 @@ class Ground(abc.ABC):
 
     @asynccontextmanager
     async def prepared(self, *, keep: bool) -> AsyncIterator[Ground]:
-        """Make the tables; remove them at the end."""
+        """Make the tables; remove them at the end. Raises the subclass of `ConnectError` that says why not."""
         async with self._reached():
-            away = False
+            reached = True
             try:
-                async with self.client(None) as client:
-                    await client.connect()
+                try:
+                    async with self.client(None) as client:
+                        await client.connect()
+                except ConnectError:
+                    reached = False  # nothing was made, and nobody would hear of its removal
+                    raise
                 await self._run_script(statement(f"{self.dialect}/install"))
                 yield self
-            except DatabaseUnavailable:
-                away = True
-                raise
             finally:
-                if not keep and not away:
+                if reached and not keep:
                     await self._remove()
 
     @abc.abstractmethod

@@ -12,6 +12,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from cairnq.client import CairnQ
+from cairnq.db.connection import parse_dsn
 from cairnq.pure.clock import boottime
 from cairnq.pure.errors import DatabaseUnavailable
 from cairnq_supervisor.torture.ground import Ground, statement
@@ -30,7 +31,8 @@ class PostgresGround(Ground):
     hosts = 2
 
     def __init__(self, database: str, *, direct: str | None, name: str, abilities: Collection[Ability]) -> None:
-        """`name`: of the schema; it names the fleets' sessions too."""
+        """`name`: of the schema; it names the fleets' sessions too. Raises `InvalidDsn`."""
+        parse_dsn(database)
         self._database = database
         self._direct = direct
         self._name = name
