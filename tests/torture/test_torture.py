@@ -93,6 +93,7 @@ async def test_one_that_is_ended_leaves_nothing_behind(database, tmp_path):
         (["--database", "postgresql://me:secret@host/db"], 78, "carries a password"),
         (["--database", NOBODY], 75, "refused"),
         (["--database", "postgresql://me@127.0.0.1:99999/nobody"], 78, "no valid host and port"),
+        (["--database", "postgresql://["], 78, "does not parse"),
     ],
 )
 async def test_what_cannot_be_is_said(tmp_path, arguments, code, says):

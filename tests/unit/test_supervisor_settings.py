@@ -213,6 +213,8 @@ def test_durations_for_people(seconds, text):
     [
         ("postgresql://u:secret@h:5/d?sslmode=require", "postgresql://u@h:5/d?sslmode=require"),
         ("postgresql://h/d?user=u&password=secret", "postgresql://h/d?user=u"),
+        ("postgresql://u:secret@[", "postgresql://u@["),
+        ("postgresql://u:secret@[::1/d?password=x&a=b", "postgresql://u@[::1/d?a=b"),
         ("host=h password=secret user=u", "host=h password=*** user=u"),
         ("host=h sslpassword=secret user=u", "host=h sslpassword=*** user=u"),
         ("postgresql://u@h/d?sslpassword=secret&sslkey=k", "postgresql://u@h/d?sslkey=k"),
@@ -224,7 +226,9 @@ def test_a_password_is_found_and_taken_out(text, safe):
     assert dsn.without_password(text) == safe
 
 
-@pytest.mark.parametrize("text", ["postgresql://u@h/d", "postgresql:///d", "host=h user=u", "postgresql://h/password"])
+@pytest.mark.parametrize(
+    "text", ["postgresql://u@h/d", "postgresql:///d", "host=h user=u", "postgresql://h/password", "postgresql://["]
+)
 def test_no_password_is_no_password(text):
     assert not dsn.has_password(text)
     assert dsn.without_password(text) == text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 _FILE = "sqlite:///"
 _FILE_EXAMPLE = '"sqlite:///cairnq.db" (beside the configuration) or "sqlite:////var/lib/shop/cairnq.db"'
@@ -59,7 +59,7 @@ def without_password(dsn: str) -> str:
     """The same string with no password in it."""
     if "://" not in dsn:
         return _PAIR.sub(r"\1=***", dsn)
-    parts = urlsplit(dsn)
+    parts = _parts(dsn)
     rest, userinfo, query = _split(dsn)
     user = userinfo.partition(":")[0]
     kept = [(k, v) for k, v in parse_qsl(query, keep_blank_values=True) if k.lower() not in _SECRETS]
@@ -70,6 +70,16 @@ def without_password(dsn: str) -> str:
 
 def _split(dsn: str) -> tuple[str, str, str]:
     """Host part, user part, query."""
-    parts = urlsplit(dsn)
+    parts = _parts(dsn)
     userinfo, _, rest = parts.netloc.rpartition("@")
     return rest, userinfo, parts.query
+
+
+def _parts(dsn: str) -> SplitResult:
+    """Of what is no URL too, such as one with half a bracket: libpq will say what is wrong, and we hide its password."""
+    try:
+        return urlsplit(dsn)
+    except ValueError:
+        scheme, _, rest = dsn.partition("://")
+        netloc, path, query = re.split(r"(/[^?]*|(?=\?)|$)", rest, maxsplit=1)
+        return SplitResult(scheme, netloc, path, query.removeprefix("?"), "")
