@@ -76,7 +76,7 @@ def _split(dsn: str) -> tuple[str, str, str]:
 
 
 def _parts(dsn: str) -> SplitResult:
-    """Of what is no URL too, such as one with half a bracket: libpq will say what is wrong, and we hide its password."""
+    """Of what is no URL too (one with half a bracket): libpq will say what is wrong, and we hide its password."""
     try:
         return urlsplit(dsn)
     except ValueError:
