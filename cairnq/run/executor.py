@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -66,6 +67,8 @@ class Executor:
         self._deadlines = Deadlines(desk.options.max_run_s, desk.clock, self._time_out)
         mark_log_records()
         self._threads = Threads(self._concurrency, "cairnq-handler")
+        self._back_from_threads: deque[tuple[Call, Ended]] = deque()
+        self._is_told = False
 
     @property
     def is_idle(self) -> bool:
@@ -212,12 +215,22 @@ class Executor:
                 ended = Ended(value=call.handler.fn(*_arguments(call.handler, contexts)))
         except BaseException as error:  # noqa: BLE001 - the border to the handler: whatever it raises is an outcome
             ended = Ended(error=error)
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._thread_ended, call, ended)
+        self._back_from_threads.append((call, ended))
+        if not self._is_told and not self._loop.is_closed():
+            self._is_told = True  # one wake of the loop for all that end before it has looked
+            self._loop.call_soon_threadsafe(self._collect, context=self._context)
 
-    def _thread_ended(self, call: Call, ended: Ended) -> None:
-        self._threads.ended()
-        self._returned(call, ended)
+    def _collect(self) -> None:
+        """What came back from threads. Told again by whatever ends from here on."""
+        self._is_told = False
+        try:
+            while self._back_from_threads:
+                call, ended = self._back_from_threads.popleft()
+                self._threads.ended()
+                self._returned(call, ended)
+        finally:
+            if self._back_from_threads:
+                self._loop.call_soon(self._collect)
 
     def _returned(self, call: Call, ended: Ended) -> None:
         self._running.discard(call)

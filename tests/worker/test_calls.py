@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from collections import deque
 from typing import Any
 
 import pytest
 
 from cairnq import CairnQ, Registry, TaskContext, TaskDef, TaskError, TaskFailed, Worker
 from cairnq.run.attempt import Attempt
-from tests.support.gates import PATIENCE_S, Gate, Recorder, soon
+from tests.support.gates import PATIENCE_S, Gate, Recorder, ThreadGate, soon
+from tests.support.rigs import MakeRig
 from tests.worker.conftest import MakeWorker
 
 ADD = TaskDef[dict[str, int], int]("add")
@@ -344,3 +346,40 @@ async def test_what_ended_waits_for_no_garbage_collector(
                     await client.stats()  # a thread lets go of its call after it has said so
     finally:
         gc.enable()
+
+
+class _Announcing(deque[Any]):
+    """Says of each item that it is in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items = threading.Semaphore(0)
+
+    def append(self, item: Any) -> None:
+        super().append(item)
+        self.items.release()
+
+
+async def test_what_ends_on_threads_while_the_loop_is_busy_wakes_it_once(client: CairnQ, make_rig: MakeRig) -> None:
+    registry, gate, collections = Registry(), ThreadGate(), 0
+    registry.register("plain", gate)
+    async with make_rig(registry, concurrency=4) as rig:
+        executor = rig.engine._executor
+        executor._back_from_threads = back = _Announcing()
+        collect = executor._collect
+
+        def counting() -> None:
+            nonlocal collections
+            collections += 1
+            collect()
+
+        executor._collect = counting  # type: ignore[method-assign]
+        tasks = [await client.submit("plain", number) for number in range(4)]
+        rig.engine.wake()
+        for _ in tasks:
+            await gate.entered()
+        gate.open()
+        for _ in tasks:
+            assert back.items.acquire(timeout=PATIENCE_S), "this blocks the loop, and is meant to"
+        assert [(await soon(client.wait(task.id))).result for task in tasks] == [0, 1, 2, 3]
+    assert collections == 1
