@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import logging
 import os
 import random
 import signal
@@ -38,6 +39,8 @@ def run(options: argparse.Namespace) -> Answer:
         listen_database=settings.listen_database,
     )
     ground = _ground(settings, plan)
+    for name in ("cairnq", "psycopg"):  # of the clients: what they would warn of is what was asked for
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     # At once, for whatever happens from here on is to be repeated by it.
     sys.stderr.write(f"cairnq: torture of seed {seed} in {ground.where}\n")
     try:
