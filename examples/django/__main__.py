@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 HERE = Path(__file__).resolve().parent
@@ -72,7 +73,7 @@ def visit(port: int) -> None:
     print("  the shop says:", ask(port, "GET", f"/orders/{placed['order']}/")[1])
 
 
-def ask(port: int, method: str, path: str, body: object = None) -> tuple[int, dict]:
+def ask(port: int, method: str, path: str, body: object = None) -> tuple[int, dict[str, Any]]:
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request(method, path, json.dumps(body))
     response = connection.getresponse()

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
@@ -57,10 +58,10 @@ def visit(port: int) -> None:
     print(f"{ask(port, 'GET', '/reports/' + accepted['id'])['result']['primes']:,} primes below {BELOW:,}")
 
 
-def ask(port: int, method: str, path: str, body: object = None) -> dict:
+def ask(port: int, method: str, path: str, body: object = None) -> dict[str, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
-    answer = json.load(connection.getresponse())
+    answer: dict[str, Any] = json.load(connection.getresponse())
     connection.close()
     return answer
 

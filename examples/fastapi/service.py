@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
-from tasks import COUNT_PRIMES
+from tasks import COUNT_PRIMES, Question
 
 import cairnq
 
@@ -54,7 +54,11 @@ async def submit(wanted: Wanted, tasks: Tasks) -> dict[str, str]:
     """The same question is asked once: whoever asks again while it is worked on gets the same task."""
     try:
         task = await tasks.submit(
-            COUNT_PRIMES, {"below": wanted.below}, queue=QUEUE, key=f"primes:{wanted.below}", conflict="reuse-succeeded"
+            COUNT_PRIMES,
+            Question(below=wanted.below),
+            queue=QUEUE,
+            key=f"primes:{wanted.below}",
+            conflict="reuse-succeeded",
         )
     except cairnq.QueueFull as full:
         raise HTTPException(503, "too much to do, try later", headers={"Retry-After": "5"}) from full

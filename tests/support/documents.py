@@ -27,7 +27,6 @@ ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^(?P<before>[^\n]*)\n(?:\n)?```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^`([\w./-]+)`")
 _SHOWN = re.compile(r"^<!-- shown by (\S+) -->$")
-_AWAITED = re.compile(r"\$\(cat ([\w.]+)\)")
 _END = 'bad=; for job in $(jobs -p); do wait $job || bad="$bad $job:$?"; done; [ -z "$bad" ]'
 RUN = frozenset({"sh", "console", "python"})
 
@@ -128,8 +127,6 @@ class Reader:
 
     def run(self, command: str, expected: Sequence[str] = ()) -> None:
         """Returns when it has ended, or gone to the background, and all that is expected was said, by whomever."""
-        for name in _AWAITED.findall(command):
-            self.run(f"until [ -s {name} ]; do sleep 0.05; done")
         awaited, code = list(expected), None
         os.write(self._typed, f'{command}\necho "#ended $?"\n'.encode())
         while code is None or (awaited and code == "0"):

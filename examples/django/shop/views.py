@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from shop.models import Order
 from shop.queue import tasks
-from shop.tasks import SEND_RECEIPT
+from shop.tasks import SEND_RECEIPT, Receipt
 
 
 class SoldOut(Exception):
@@ -26,7 +26,7 @@ def place(request: HttpRequest) -> JsonResponse:
     try:
         with transaction.atomic():
             order = Order.objects.create(article=article)
-            tasks.submit(SEND_RECEIPT, {"order": order.pk}, session=connection.connection)
+            tasks.submit(SEND_RECEIPT, Receipt(order=order.pk), session=connection.connection)
             take_from_stock(article)
     except SoldOut:
         return JsonResponse({"error": f"{article} is sold out"}, status=409)
