@@ -18,6 +18,9 @@ from cairnq_supervisor.torture.schedule import Fault, Kind
 CLOCK_FILE = "clock-{}"
 _SHIFTS_S = (-3600, -7, -1, 1, 7, 3600)
 _RESTART_PATIENCE_S = 60.0
+_LATER_S = 3.0
+"""Seconds for which a fault waits for somebody whom it can hurt: a fleet may be about to start again."""
+_LOOK_S = 0.25
 
 Blow: TypeAlias = Callable[[Fault, Host], Awaitable[bool]]
 """Makes a fault happen to a host, and end; False where there was nobody to hurt."""
@@ -87,13 +90,24 @@ class Injector:
             self._set_clock(host, 0)
 
     async def _inject(self, fault: Fault, until: float) -> None:
-        host = self._hosts[int(fault.host * len(self._hosts))]
+        first = int(fault.host * len(self._hosts))
         try:
             async with asyncio.timeout(max(0.1, until - boottime())):
-                happened = await self._blows[fault.kind](fault, host)
+                happened = await self._somewhere(fault, [*self._hosts[first:], *self._hosts[:first]])
         except TimeoutError:
             happened = True
         (self.injected if happened else self.missed)[fault.kind] += 1
+
+    async def _somewhere(self, fault: Fault, hosts: Sequence[Host]) -> bool:
+        """At the first of these, or where there is somebody to hurt; and if that is nowhere, a moment later."""
+        given_up_at = boottime() + _LATER_S
+        while True:
+            for host in hosts:
+                if await self._blows[fault.kind](fault, host):
+                    return True
+            if boottime() > given_up_at:
+                return False
+            await asyncio.sleep(_LOOK_S)
 
     async def _hit(self, role: str, number: signal.Signals, fault: Fault, host: Host) -> bool:
         there = host.living(role)
@@ -160,7 +174,7 @@ class Injector:
         async with asyncio.timeout(_RESTART_PATIENCE_S):
             if await process.wait() != 0:
                 self.wrongs.append(f"the command {' '.join(self._restart)!r} ended with {process.returncode}")
-        return process.returncode == 0
+        return True
 
     async def _flood_queues(self, fault: Fault, host: Host) -> bool:  # noqa: ARG002 - from nowhere in particular
         await self._flood(fault.target)
