@@ -92,9 +92,10 @@ class Registry(Registering):
     ) -> None:
         """Let `fn` run the tasks called `name`.
 
-        `fn` takes `(ctx, payload)` or `(ctx)`; with `batch=N` it takes a list of at most N contexts. `concurrency`
-        bounds the calls of this name, `resource` names a declared ceiling that it shares. `forget=True`: a success
-        removes the row. Raises `InvalidArgument` that says which of them cannot be right.
+        `fn` takes `(ctx, payload)` or `(ctx)`; with `batch=N` it takes a list of at most N contexts. A payload whose
+        type is a dataclass comes as one. `concurrency` bounds the calls of this name, `resource` names a declared
+        ceiling that it shares. `forget=True`: a success removes the row. Raises `InvalidArgument` that says which of
+        them cannot be right.
         """
         given, name = name, name.name if isinstance(name, TaskDef) else name
         _check_name("a handler", name)
