@@ -1,5 +1,6 @@
 """README's files and commands, as a newcomer pastes them: a task crashes and recovers, on SQLite and on PostgreSQL."""
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -42,3 +43,21 @@ def test_from_paste_to_a_crashed_and_recovered_task(empty_database, tmp_path, ru
     assert '"up again in attempt 2"' in reader.said
     assert "worker_crashed: worker default/" in reader.said
     assert (tmp_path / "cairnq.db").exists() == is_file(database)
+
+
+def test_the_commands_for_services_are_those_that_their_files_name():
+    systemd, kubernetes = (
+        next(block.text for block in blocks_of(README) if block.shown_by == f"tests/deploy/test_{name}.py")
+        for name in ("systemd", "kubernetes")
+    )
+    head = (ROOT / "systemd" / "cairnq.service").read_text()
+    for line in systemd.replace(" systemd/", " ").splitlines():
+        assert f"#   {line.partition('<<<')[0]}" in head
+    build, _, push, _, apply = kubernetes.splitlines()
+    assert f"#   {build}" in (ROOT / "deploy" / "Dockerfile").read_text()
+    name, _, tag = push.removeprefix("docker push ").rpartition(":")
+    trial = (ROOT / apply.split()[3] / "kustomization.yaml").read_text()
+    assert f"newName: {name}" in trial
+    assert f'newTag: "{tag}"' in trial
+    for path in re.findall(r"(?<= )(?:systemd|deploy)/[\w@./-]+", systemd + kubernetes):
+        assert (ROOT / path).exists(), path
