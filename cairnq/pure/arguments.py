@@ -148,7 +148,7 @@ class Submission:
             name=task_name(name),
             queue=text(queue, "queue", max_bytes=MAX_INDEXED_BYTES),
             payload=jsonio.encode({} if payload is None else payload, "the payload"),
-            metadata=jsonio.encode(dict(metadata) if metadata else {}, "metadata"),
+            metadata=jsonio.encode(dict(metadata), "metadata") if metadata else "{}",
             key=optional_text(key, "key", max_bytes=MAX_INDEXED_BYTES),
             conflict=conflict,
             max_attempts=integer(max_attempts, "max_attempts", least=1, most=MAX_INT4),

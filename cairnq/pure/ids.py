@@ -7,16 +7,14 @@ import threading
 import time
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 _TIME_CHARS = 10
 _RANDOM_CHARS = 16
 
 
 def _crockford(value: int, length: int) -> str:
-    chars = []
-    for _ in range(length):
-        chars.append(ALPHABET[value & 31])
-        value >>= 5
-    return "".join(reversed(chars))
+    """The last `length` digits, an even number: ten bits at a time, for ids are made by the thousand."""
+    return "".join([_PAIRS[value >> shift & 1023] for shift in range(5 * length - 10, -10, -10)])
 
 
 class UlidGenerator:
@@ -29,17 +27,19 @@ class UlidGenerator:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last_ms = -1
+        self._last_time = ""
         self._last_random = 0
 
     def next(self, now_ms: int) -> str:
         with self._lock:
             if now_ms > self._last_ms:
                 self._last_ms = now_ms
+                self._last_time = _crockford(now_ms, _TIME_CHARS)
                 # The top bit stays clear, so that 2^79 increments fit into one millisecond.
                 self._last_random = int.from_bytes(os.urandom(10), "big") >> 1
             else:
                 self._last_random += 1
-            return _crockford(self._last_ms, _TIME_CHARS) + _crockford(self._last_random, _RANDOM_CHARS)
+            return self._last_time + _crockford(self._last_random, _RANDOM_CHARS)
 
 
 _generator = UlidGenerator()

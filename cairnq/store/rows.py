@@ -19,7 +19,7 @@ three times as long; with the same slots, the one can become the other."""
 def task(row: Sequence[Any]) -> Task:
     """The JSON columns come as text, so that no driver's own decoding stands between the wire and us."""
     columns = list(row)
-    columns[4:8] = [None if text is None else _decoded(text) for text in row[4:8]]
+    columns[4:8] = [None if text is None else value(text) for text in row[4:8]]
     draft = _Draft(*columns)
     draft.__class__ = Task
     made: Task = draft
@@ -33,10 +33,10 @@ def claimed(rows: Iterable[Sequence[Any]]) -> list[ClaimedTask]:
     return found
 
 
-def _decoded(text: str) -> Any:
+def value(text: str) -> Any:
     """`decode`, less what `json.loads` does around its scanner for texts that no database made."""
     try:
-        value, end = _scan(text, 0)
+        found, end = _scan(text, 0)
     except (StopIteration, ValueError, RecursionError):
         return decode(text)
-    return value if end == len(text) else decode(text)
+    return found if end == len(text) else decode(text)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from cairnq.db.session import Row
-from cairnq.pure import arguments, jsonio
+from cairnq.pure import arguments
 from cairnq.pure.arguments import Submission
 from cairnq.pure.errors import AlreadyExists, InvalidArgument
 from cairnq.pure.models import Task, TaskDef
@@ -164,10 +164,10 @@ def _inserted(item: Submission, row: Row) -> Task:
         name=item.name,
         queue=item.queue,
         status="queued",
-        payload=jsonio.decode(item.payload),
+        payload=rows.value(item.payload),
         result=None,
         error=None,
-        metadata=jsonio.decode(item.metadata),
+        metadata=rows.value(item.metadata),
         progress=None,
         message=None,
         attempt=0,
