@@ -36,6 +36,7 @@ class CairnQ:
 
     Made by `postgres()` or `sqlite()`, which open nothing: the first call does, in whichever process it is made, so
     that one made before a fork (a module of a prefork web server) serves each child with connections of its own.
+    Not for processes whose threads gevent or eventlet has replaced: its event loop would stop the others.
     """
 
     def __init__(self, open_store: OpenStore, **options: Any) -> None:
