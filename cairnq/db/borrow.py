@@ -38,9 +38,10 @@ def _as_session(given: Any) -> Session:
         return given
     if hasattr(given, "query"):
         return ForeignSession(given)
+    elsewhere = " (cairnq.sync.CairnQ takes one that blocks)" if isinstance(given, psycopg.Connection) else ""
     raise InvalidArgument(
         "session must be a psycopg AsyncConnection or an object with query(text, values) and execute(sql), "
-        f"not {type(given).__name__}"
+        f"not {type(given).__name__}{elsewhere}"
     )
 
 
