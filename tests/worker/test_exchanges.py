@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from cairnq import CairnQ, DatabaseUnavailable, Registry, TaskContext
 from cairnq.pure import pace
 from tests.support.gates import Gate, Recorder, soon
-from tests.support.rigs import MakeRig, lose_next_reply, move_to_another_worker
+from tests.support.rigs import MakeRig, Rig, lose_next_reply, move_to_another_worker
 from tests.worker.conftest import MakeWorker
 
 pytestmark = pytest.mark.postgres  # SQLite's driver has no pipeline
@@ -77,12 +78,12 @@ async def results(client: CairnQ, ids: list[str]) -> list[Any]:
 
 @pytest.mark.parametrize("forget", [False, True], ids=["kept", "forgotten"])
 async def test_a_round_of_calls_costs_one_statement(
-    client: CairnQ, make_worker: MakeWorker, store: Any, forget: bool
+    client: CairnQ, make_rig: MakeRig, store: Any, forget: bool
 ) -> None:
-    worker, asked, rounds = make_worker(concurrency=4, poll_interval_ms=60_000), Asked(store), Rounds(4)
-    worker.register("x", rounds, forget=forget, concurrency=4)  # with a quota nothing is claimed ahead
+    registry, asked, rounds = Registry(), Asked(store), Rounds(4)
+    registry.register("x", rounds, forget=forget, concurrency=4)  # with a quota nothing is claimed ahead
     ids = await submit(client, list(range(16)))
-    async with worker.background():
+    async with make_rig(registry, concurrency=4):
         if forget:
             async with asyncio.timeout(20):
                 while await client.stats():
@@ -174,7 +175,7 @@ async def test_a_result_that_the_database_refuses_fails_by_itself(
         ended = [await soon(client.wait(task_id)) for task_id in ids]
     assert [task.status for task in ended] == ["succeeded", "failed"] + ["succeeded"] * 6
     assert ended[1].error["code"] == "unserializable_result"
-    assert asked.exchanged[0] == (4, None)
+    assert None in [claimed for _, claimed in asked.exchanged]
     assert events.all("database.failed") == []
     assert set(rounds.runs.values()) == {1}
 
@@ -262,14 +263,22 @@ async def test_a_drain_does_not_wait(client: CairnQ, make_rig: MakeRig) -> None:
     assert (counts["succeeded"], counts["queued"]) == (3, 300)
 
 
-async def test_a_bug_in_it_ends_the_run(client: CairnQ, make_worker: MakeWorker, store: Any) -> None:
+async def test_a_bug_in_it_ends_the_run(client: CairnQ, make_rig: MakeRig, store: Any, way: str) -> None:
+    if way == "pooled":
+        pytest.skip("its end cancels a settlement, and PgBouncer 1.18 may end with a client that cancels and leaves")
+    registry, called = Registry(), asyncio.Event()
+    registry.register("x", lambda _ctx: None)
+
     async def buggy(*_arguments: Any) -> Any:
+        called.set()
         raise ZeroDivisionError("a bug")
 
     store.settle_and_claim = buggy
-    worker = make_worker(lease_ms=600)
-    worker.register("x", lambda _ctx: None)
-    running = asyncio.create_task(worker.run())
     await client.submit("x")
     with pytest.raises(ZeroDivisionError, match="a bug"):
-        await soon(running)
+        await _run_until(called, make_rig(registry, cancel_grace_s=0.001))
+
+
+async def _run_until(event: asyncio.Event, made: AbstractAsyncContextManager[Rig]) -> None:
+    async with made:
+        await soon(event.wait())
