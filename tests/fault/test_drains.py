@@ -47,7 +47,7 @@ async def test_drains_at_random_moments_leave_no_row_running_and_cost_no_attempt
         tasks += await client.submit_many(load(choice))
         run = await runs.start(FLEET)
         await run.event("supervisor.starting")
-        await asyncio.sleep(choice.uniform(0.0, 1.2))  # sleep: at any moment, the start included
+        await asyncio.sleep(choice.uniform(0.0, 0.9))  # sleep: at any moment, the start included
         assert await run.stop() == 0, (seed, number, run.transcript())
         assert await client.list(status="running") == [], (seed, number, run.transcript())
         attempts = Counter((task.status, task.attempt) for task in await client.list(limit=10_000))

@@ -46,7 +46,7 @@ def address(database, tmp_path):
 @pytest.mark.timeout(300)
 @pytest.mark.sqlite
 async def test_a_fleet_under_torture_keeps_every_promise(database, tmp_path):
-    seconds = figure(5, 60) if is_file(database) else figure(12, 60)
+    seconds = figure(4, 60) if is_file(database) else figure(10, 60)
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     options = ["--seconds", str(seconds), "--seed", str(seed), "--patience", "100", "--json"]
