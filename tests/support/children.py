@@ -16,18 +16,8 @@ from unittest import mock
 from cairnq.run.leases import LeaseTable
 from cairnq_supervisor.loop import child as child_module
 from cairnq_supervisor.loop import keeper_seat, worker_seat
-from cairnq_supervisor.pure.messages import (
-    Admit,
-    Drain,
-    DutyDone,
-    Message,
-    Ping,
-    Pong,
-    Quiesce,
-    Resume,
-    Settle,
-    Settled,
-)
+from cairnq_supervisor.pure.keeper_messages import DutyDone, Ping, Pong, Settle, Settled
+from cairnq_supervisor.pure.messages import Admit, Drain, Message, Quiesce, Resume
 from cairnq_supervisor.roles.keeper import KeeperPlan
 from cairnq_supervisor.roles.plan import WorkerPlan
 from cairnq_supervisor.system.channel import Channel, ChannelBroken

@@ -14,7 +14,7 @@ from cairnq_supervisor.pure import messages, wire
 from cairnq_supervisor.pure.messages import Event
 from cairnq_supervisor.pure.wire import MAX_PACKET, Assembler, BadMessage, decode, encode
 
-KINDS = list(messages.KINDS.values())
+KINDS = list(wire.KINDS.values())
 BY_TYPE = {
     "str": st.text(max_size=50),
     "int": st.integers(-(2**60), 2**60),

@@ -8,18 +8,9 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from cairnq_supervisor.pure.keeper_messages import Lend, Sampled, Settle
 from cairnq_supervisor.pure.lifecycle import FleetState, SeatState
-from cairnq_supervisor.pure.messages import (
-    Admit,
-    BootFailed,
-    Drain,
-    Drained,
-    Lend,
-    Quiesce,
-    Resume,
-    Sampled,
-    Settle,
-)
+from cairnq_supervisor.pure.messages import Admit, BootFailed, Drain, Drained, Quiesce, Resume
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from tests.support.stage import Stage
 

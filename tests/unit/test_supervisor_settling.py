@@ -9,7 +9,7 @@ import pytest
 from cairnq.pure.models import Outcome
 from cairnq.run.leases import LeaseState, LeaseTable
 from cairnq_supervisor.pure.evidence import was_alone
-from cairnq_supervisor.pure.messages import Settle
+from cairnq_supervisor.pure.keeper_messages import Settle
 from cairnq_supervisor.roles.settling import settlement_of, sweep_times
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from cairnq_supervisor.loop.reactor import WRITE, Reactor
-from cairnq_supervisor.pure.messages import Beat, Event, Lend, Ready, Wake
+from cairnq_supervisor.pure.keeper_messages import Beat, Lend
+from cairnq_supervisor.pure.messages import Event, Ready, Wake
 from cairnq_supervisor.system import channel as channels
 from cairnq_supervisor.system import memory
 from cairnq_supervisor.system.channel import Channel, ChannelBroken

@@ -18,9 +18,10 @@ from cairnq_supervisor.loop.roster import Roster
 from cairnq_supervisor.loop.sizer import Sizer
 from cairnq_supervisor.loop.warden import Warden
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
+from cairnq_supervisor.pure.keeper_messages import Policy, Settle
 from cairnq_supervisor.pure.ledger import Ledger, Place
 from cairnq_supervisor.pure.lifecycle import SeatState
-from cairnq_supervisor.pure.messages import Policy, Returned, Settle
+from cairnq_supervisor.pure.messages import Returned
 from cairnq_supervisor.pure.tally import Tally
 from cairnq_supervisor.system.cores import granted_cores
 from cairnq_supervisor.system.processes import Ending

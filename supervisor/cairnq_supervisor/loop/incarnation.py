@@ -6,7 +6,7 @@ import os
 
 from cairnq.pure.ids import new_worker_id
 from cairnq.run.leases import LeaseTable
-from cairnq_supervisor.pure.messages import Lend
+from cairnq_supervisor.pure.keeper_messages import Lend
 from cairnq_supervisor.system import memory
 from cairnq_supervisor.system.descriptors import Descriptors
 from cairnq_supervisor.system.stacks import StackBook

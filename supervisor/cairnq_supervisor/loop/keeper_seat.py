@@ -10,13 +10,11 @@ from cairnq_supervisor.loop.child import Errand
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.seat import Seat
-from cairnq_supervisor.pure.lifecycle import SeatState
-from cairnq_supervisor.pure.messages import (
+from cairnq_supervisor.pure.keeper_messages import (
     Beat,
     Beaten,
     DutyDone,
     Listening,
-    Message,
     Ping,
     Pong,
     Queued,
@@ -25,6 +23,8 @@ from cairnq_supervisor.pure.messages import (
     Settled,
     TakeBack,
 )
+from cairnq_supervisor.pure.lifecycle import SeatState
+from cairnq_supervisor.pure.messages import Message
 from cairnq_supervisor.pure.policy import Respawn
 from cairnq_supervisor.roles.keeper import KeeperPlan, run_keeper
 from cairnq_supervisor.system.processes import Ending

@@ -6,8 +6,8 @@ import time
 
 from cairnq_supervisor.loop.fleet import Fleet
 from cairnq_supervisor.loop.house import House
+from cairnq_supervisor.pure.keeper_messages import Ping
 from cairnq_supervisor.pure.lifecycle import SeatState
-from cairnq_supervisor.pure.messages import Ping
 from cairnq_supervisor.system.notify import Notifier
 
 _REST_OF_A_STOP = 10.0

@@ -11,7 +11,8 @@ from dataclasses import fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from cairnq_supervisor.pure.messages import KINDS, Message
+from cairnq_supervisor.pure import keeper_messages, messages
+from cairnq_supervisor.pure.messages import Message
 
 VERSION = 1
 MAX_PACKET = 60_000
@@ -23,6 +24,14 @@ MAX_MESSAGE = 8 << 20
 _PREFIX = bytes((0xC4, VERSION))
 _MORE, _LAST = b"+", b"."
 _OVERHEAD = len(_PREFIX) + 1
+
+KINDS: dict[str, type[Message]] = {
+    name: kind
+    for room in (messages, keeper_messages)
+    for name, kind in vars(room).items()
+    if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
+}
+"""The whole vocabulary. (Not `__subclasses__()`: a class with slots is made twice.)"""
 
 _HINTS = {name: {f.name: get_type_hints(kind)[f.name] for f in fields(kind)} for name, kind in KINDS.items()}
 

@@ -12,7 +12,7 @@ from cairnq.run.beats import Beater, BeatReport, LeaseKey, Tables
 from cairnq.run.leases import LeaseTable
 from cairnq.store.base import TaskStore
 from cairnq.store.sqlite import SqliteStore
-from cairnq_supervisor.pure.messages import Beat, Beaten
+from cairnq_supervisor.pure.keeper_messages import Beat, Beaten
 from cairnq_supervisor.roles.clockwatch import ClockWatch
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import Link

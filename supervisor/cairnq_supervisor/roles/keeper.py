@@ -12,18 +12,8 @@ from cairnq.run.outage import Outage
 from cairnq.store.base import Installation, TaskStore
 from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.exits import Exit
-from cairnq_supervisor.pure.messages import (
-    Beat,
-    Drain,
-    Lend,
-    Listening,
-    Ping,
-    Policy,
-    Pong,
-    Ready,
-    Settle,
-    TakeBack,
-)
+from cairnq_supervisor.pure.keeper_messages import Beat, Lend, Listening, Ping, Policy, Pong, Settle, TakeBack
+from cairnq_supervisor.pure.messages import Drain, Ready
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.roles.beating import Beating, Lent
 from cairnq_supervisor.roles.caretaker import Caretaker

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from cairnq.pure.clock import Clock, boottime
 from cairnq.pure.models import Outlook
-from cairnq_supervisor.pure.messages import Queued
+from cairnq_supervisor.pure.keeper_messages import Queued
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import Link
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 from cairnq.pure.models import QueueBacklog
-from cairnq_supervisor.pure.messages import Sampled
+from cairnq_supervisor.pure.keeper_messages import Sampled
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import Link
 

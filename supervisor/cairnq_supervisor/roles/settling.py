@@ -18,7 +18,7 @@ from cairnq.pure.models import Outcome, Settlement, TaskStatus
 from cairnq.run.leases import Entry, LeaseState
 from cairnq.store.base import TaskStore
 from cairnq_supervisor.pure.evidence import was_alone
-from cairnq_supervisor.pure.messages import DutyDone, Settle, Settled
+from cairnq_supervisor.pure.keeper_messages import DutyDone, Settle, Settled
 from cairnq_supervisor.roles.beating import Lent
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import Link
