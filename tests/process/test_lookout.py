@@ -89,6 +89,19 @@ async def test_workers_rest_while_notifications_arrive_and_look_by_themselves_wh
     assert await run.stop() == 0
 
 
+async def test_workers_look_by_themselves_while_the_keeper_cannot(runs, client, database):
+    """Notifications go on: they need no table."""
+    run = await runs.start('lease = "3s"' + FLEET)
+    await run.event("keeper.listening")
+    await run.ready()
+    with psycopg.connect(database) as connection:
+        connection.execute("lock table cairnq_tasks in access exclusive mode")
+        await run.event("keeper.listen-lost")
+    await run.event("keeper.listening")
+    assert await client.call("echo", 1) == 1
+    assert await run.stop() == 0
+
+
 async def test_a_fleet_at_rest_has_a_connection_for_each_worker_and_two_for_the_keeper(runs, client, database):
     run = await runs.start(FLEET, dsn=f"{database}?application_name=fleet")
     await run.event("keeper.listening")

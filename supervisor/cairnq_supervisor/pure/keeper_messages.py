@@ -98,7 +98,7 @@ class Sampled(Message):
 
 @dataclass(frozen=True, slots=True)
 class Listening(Message):
-    """Whether notifications are proved to arrive."""
+    """Whether notifications are proved to arrive, and the keeper sees what none tells of: nobody need poll."""
 
     delivers: bool
 

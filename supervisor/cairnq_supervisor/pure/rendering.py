@@ -129,7 +129,7 @@ _SENTENCES = {
     "drain.started": "draining because of {cause}: at most {timeout_s:g} s",
     "drain.hastened": "draining at once because of {cause}",
     "keeper.listening": "notifications arrive (pid {pid})",
-    "keeper.listen-lost": "no notifications arrive (pid {pid}); workers poll",
+    "keeper.listen-lost": "no notifications arrive, or no look is answered (pid {pid}); workers poll",
     "database.failed": "the database does not serve a {operation}: {error}",
     "database.recovered": "the database serves again, after {after_s} s",
     "task.failed": "{name} {task_id} failed in attempt {attempt}: {raised}",

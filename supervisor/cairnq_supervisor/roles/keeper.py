@@ -49,6 +49,8 @@ class _Keeper:
         self._plan = plan
         self._tables: dict[str, Lent] = {}
         self._leaving = asyncio.Event()
+        self._hears = False
+        self._told_watching = False
         self._closing: set[asyncio.Task[None]] = set()
         self._queues = [queue.name for queue in plan.settings.queues]
         self._retention = dict(plan.settings.retention)
@@ -59,7 +61,9 @@ class _Keeper:
         connection = Connection(lambda: keepers_store(self._plan.settings, self._plan.installation), outage)
         self._beating = Beating(connection, link, self._tables)
         lease = self._plan.settings.shortest_lease
-        self._lookout = Lookout(connection, link, self._queues, lease=lease, may_recover=self._may_recover)
+        self._lookout = Lookout(
+            connection, link, self._queues, lease=lease, may_recover=self._may_recover, on_sight=self._tell_watching
+        )
         self._sampling = Sampling(
             connection, link, self._queues, patience=lease / 3, is_idle=lambda: self._lookout.is_idle
         )
@@ -84,7 +88,7 @@ class _Keeper:
         stop_listening = await ear.listen(
             [QUEUED_CHANNEL],
             lambda _channel, queue: self._lookout.heard(queue),
-            lambda on: link.send(Listening(on)),
+            self._heed,
             probe=self._probe,
         )
         beating = asyncio.ensure_future(self._beating.run())
@@ -113,6 +117,17 @@ class _Keeper:
         await self._duties.stop()
         await stop_listening()
         await asyncio.wait(endless)
+
+    def _heed(self, hears: bool) -> None:
+        self._hears = hears
+        self._tell_watching()
+
+    def _tell_watching(self) -> None:
+        """Workers rest while notifications arrive *and* somebody looks for what none tells of."""
+        watching = self._hears and self._lookout.sees
+        if watching != self._told_watching:
+            self._told_watching = watching
+            self._link.send(Listening(watching))
 
     async def _probe(self, channel: str) -> None:
         """The self-test's other half, over a connection for the moment: twice a minute is no reason to keep a third."""

@@ -34,7 +34,10 @@ _BOUND = 10_000
 
 
 class Lookout:
-    """`queues` may change; `lease` is the shortest one of this host, in seconds. `may_recover()` is asked before."""
+    """`queues` may change; `lease` is the shortest one of this host, in seconds.
+
+    `may_recover()` is asked before each recovery, `on_sight()` called whenever `sees` has changed.
+    """
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class Lookout:
         *,
         lease: float,
         may_recover: Callable[[], bool],
+        on_sight: Callable[[], None],
         clock: Clock = boottime,
     ) -> None:
         self._connection = connection
@@ -51,11 +55,15 @@ class Lookout:
         self._queues = queues
         self._lease = lease
         self._may_recover = may_recover
+        self._on_sight = on_sight
         self._clock = clock
         self._recovery_interval = min(lease / 3, _RECOVERY_CEILING)
         self._recover_at = clock() + self._recovery_interval
         self._due: frozenset[str] = frozenset()
         self._news = asyncio.Event()
+        self.sees = False
+        """The latest look was answered."""
+
         self.is_idle = False
         """At the last look nothing was due and nothing ran: there is nothing to count."""
 
@@ -71,6 +79,9 @@ class Lookout:
             self._news.clear()
             looked_at = self._clock()
             outlook = await self._look(looked_at)
+            if self.sees != (outlook is not None):
+                self.sees = outlook is not None
+                self._on_sight()
             pause = min(INTERVAL, self._recovery_interval) * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
             if outlook is not None:
                 self._tell(outlook)
