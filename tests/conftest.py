@@ -281,13 +281,18 @@ def proxy(server: Cluster) -> Iterator[Proxy]:
     proxy.close()
 
 
-@pytest.fixture(scope="session")
-def pooler(server: Cluster) -> Iterator[Pooler]:
+@pytest.fixture
+def pooler(standing_pooler: Pooler) -> Pooler:
     """PgBouncer in transaction mode before `server`: `pooler.dsn(database)`."""
+    standing_pooler.start_again_if_dead()
+    return standing_pooler
+
+
+@pytest.fixture(scope="session")
+def standing_pooler(server: Cluster) -> Iterator[Pooler]:
     program = find_pgbouncer()
     if program is None:
         pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
     pooler = Pooler(program, server.port, server_identity())
-    pooler.start()
     yield pooler
     pooler.close()

@@ -84,6 +84,11 @@ class Guarded:
             raise ServerDidNotStart(f"{self.command[0]} did not start ({line.strip() or 'no word'}):\n{self.tail()}")
         self.pid = int(line.split()[1])
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server is gone, and its guard after it."""
+        return self._guard is None or self._guard.poll() is not None
+
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Signals the server and returns when it has ended. Its files stay unless they were to be removed."""
         if self.pid is not None:
