@@ -46,7 +46,7 @@ def address(database, tmp_path):
 @pytest.mark.timeout(300)
 @pytest.mark.sqlite
 async def test_a_fleet_under_torture_keeps_every_promise(database, tmp_path):
-    seconds = figure(4, 60) if is_file(database) else figure(10, 60)
+    seconds = figure(15, 60) if is_file(database) else 60
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     options = ["--seconds", str(seconds), "--seed", str(seed), "--patience", "100", "--json"]
@@ -57,7 +57,8 @@ async def test_a_fleet_under_torture_keeps_every_promise(database, tmp_path):
     assert (code, broken, report["wrongs"]) == (0, [], []), json.dumps(report, indent=1)
     assert report["seed"] == seed
     assert report["faults"]["injected"] >= seconds
-    assert report["tasks"]["by_status"]["succeeded"] >= 5 * seconds
+    # Many more, unless most faults meet a fleet that is starting.
+    assert report["tasks"]["by_status"]["succeeded"] >= seconds
     assert report["tasks"]["called_again"] > 0
     assert left_behind(database, tmp_path) == []
 
