@@ -65,6 +65,8 @@ class Claimer:
         self.doubt = Doubt(desk, holdings)
         self._wants_room = False
         self.is_quiesced = False
+        self._is_outdated = False
+        """Claiming was to stop since the claim under way was sent: it may bring what was given back then."""
         self.is_busy = False
 
     def wake(self) -> None:
@@ -84,6 +86,7 @@ class Claimer:
 
     def quiesce(self) -> None:
         self.is_quiesced = True
+        self._is_outdated = True
 
     def resume(self) -> None:
         self.is_quiesced = False
@@ -130,7 +133,7 @@ class Claimer:
         )
 
     async def _look(self) -> None:
-        self.is_busy = True
+        self.is_busy, self._is_outdated = True, False
         asked_at = self._clock()
         self._looks.take(asked_at)
         try:
@@ -148,29 +151,40 @@ class Claimer:
             self._on_idle()
 
     async def _claim(self) -> None:
-        if self.doubt.is_on and not await self.doubt.clear_up():
-            self._looks.again()
-            self._looks.hold_off(self._clock() + self._options.lease_s / 20)
+        if self.doubt.is_on and not await self._is_cleared_up():
             return
         draws = self._demand.next_draws()
         if not draws:
             return
         sent, apart = self._clock(), self._apart.is_next(idle=self._executor.is_idle)
+        if not apart:
+            self._wants_room = draws.left_some_behind  # before the reply: room may come while it is on its way
         claimed = await (self._suspect(draws) if apart else self._others(draws))
         self._failures = 0
         self._outage.worked("claim")
         if apart:
             is_others_turn = self._apart.claimed(found=bool(claimed))
         else:
-            self._wants_room = draws.left_some_behind
             self._pace.claimed(self._clock(), full=len(claimed) == draws.most)
             if not self._pace.ahead():
                 self._settler.hurry()
             is_others_turn = not claimed and self._apart.nothing_else()
+            if is_others_turn and not self._executor.is_idle:  # not before what runs has returned
+                is_others_turn, self._wants_room = False, True
         if claimed or is_others_turn:
             self._looks.again()
         if claimed:
             await self._take_in(claimed, sent)
+
+    async def _is_cleared_up(self) -> bool:
+        """Whether a claim may follow: nothing is in doubt any more, and no release has begun meanwhile."""
+        is_known = await self.doubt.clear_up()
+        if is_known and self._gate_is_open():
+            return True
+        self._looks.again()
+        if not is_known:
+            self._looks.hold_off(self._clock() + self._options.lease_s / 20)
+        return False
 
     async def _suspect(self, draws: Draws) -> list[ClaimedTask]:
         return await self._ask(
@@ -239,7 +253,7 @@ class Claimer:
             await self._refuse([row.task for row in claimed if not LeaseTable.fits(row.task.id)])
         if trust_end(sent, self._options.lease_s) - self._clock() < self._options.lease_s / 3:
             attempts = await self._renew(attempts)
-        if self.is_quiesced:
+        if self._is_outdated:
             self._release(attempts)
         else:
             self._executor.accept(attempts)

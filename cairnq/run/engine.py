@@ -86,7 +86,14 @@ class Engine:
             wait=Waiter(store, self._done).wait,
         )
         self._executor = Executor(
-            registry, self._holdings, usage, desk, pace=pace, emit=emit, on_room=self._room_changed
+            registry,
+            self._holdings,
+            usage,
+            desk,
+            pace=pace,
+            emit=emit,
+            on_room=self._room_changed,
+            is_claiming=lambda: self._claimer.is_busy,
         )
         self._demand = demand.Demand(registry, options, usage, self._holdings, pace)
         self._claimer = Claimer(

@@ -40,8 +40,9 @@ class Executor:
         pace: Pace,
         emit: Emit,
         on_room: Callable[[], None],
+        is_claiming: Callable[[], bool],
     ) -> None:
-        """`pace` is told how long calls take; `on_room()` is called whenever one returned."""
+        """`pace` is told how long calls take; `on_room()` is called whenever one returned. `is_claiming`: see `Line`."""
         self._registry = registry
         self._holdings = holdings
         self._usage = usage
@@ -63,6 +64,7 @@ class Executor:
             start=self._start,
             lose=self.lose,
             give_back=self._give_back,
+            is_claiming=is_claiming,
         )
         self._deadlines = Deadlines(desk.options.max_run_s, desk.clock, self._time_out)
         mark_log_records()

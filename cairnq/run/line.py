@@ -30,8 +30,13 @@ class Line:
         start: Callable[[Call, float], None],
         lose: Callable[[Attempt, str], None],
         give_back: Callable[[Call], None],
+        is_claiming: Callable[[], bool],
     ) -> None:
-        """`running` is looked at, never changed; `give_back(call)` releases one that did not get its turn."""
+        """`running` is looked at, never changed; `give_back(call)` releases one that did not get its turn.
+
+        While `is_claiming()` nothing is given back for being late: that claim could take it again before the outcome
+        of the release is known.
+        """
         self._concurrency = concurrency
         self._budget = budget
         self._pace = pace
@@ -40,6 +45,7 @@ class Line:
         self._start = start
         self._lose = lose
         self._give_back = give_back
+        self._is_claiming = is_claiming
         self._calls: deque[Call] = deque()
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -91,11 +97,11 @@ class Line:
         now = self._clock()
         ahead = [call for call in self._calls if call.is_ahead]
         is_late = bool(ahead) and now - ahead[0].waiting_since >= PATIENCE_S
-        if is_late and self._was_late:
+        if is_late and self._was_late and not self._is_claiming():
             self._pace.stalled()
             self._calls = deque(call for call in self._calls if not call.is_ahead)
             for call in ahead:
                 self._give_back(call)
-        self._was_late = is_late and not self._was_late
+        self._was_late = is_late and (not self._was_late or self._is_claiming())
         if ahead:
             self._timer = self._loop.call_later(PATIENCE_S, self._look)

@@ -49,16 +49,22 @@ async def test_a_suspect_waits_while_the_worker_runs_anything(
     busy, gate = Gate(), Gate()
     worker = make_worker(concurrency=4, lease_ms=LEASE_MS)
     worker.register("busy", busy)
-    looks = 0
-    look = type(store).suspect_waits
+    looks = claims = 0
+    look, claim = type(store).suspect_waits, type(store).claim_many
 
     async def counted(self: Any, queues: Any, names: Any) -> bool:
         nonlocal looks
         looks += 1
         return bool(await look(self, queues, names))
 
+    async def claiming(self: Any, *arguments: Any) -> Any:
+        nonlocal claims
+        claims += 1
+        return await claim(self, *arguments)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(store), "suspect_waits", counted)
+        patch.setattr(type(store), "claim_many", claiming)
         async with worker.background():
             long = await client.submit("busy")
             await busy.entered()
@@ -69,6 +75,7 @@ async def test_a_suspect_waits_while_the_worker_runs_anything(
                 row = await client.get(task_id)
                 assert row is not None
                 assert row.queued
+            assert claims < 100, "its polls, and not one after the other for as long as a suspect waits"
             busy.open()
             gate.open()
             assert (await client.wait(task_id)).succeeded
