@@ -42,7 +42,7 @@ class Executor:
         on_room: Callable[[], None],
         is_claiming: Callable[[], bool],
     ) -> None:
-        """`pace` is told how long calls take; `on_room()` is called whenever one returned. `is_claiming`: see `Line`."""
+        """`pace` is told how long calls take; `on_room()` is called when one returned. `is_claiming`: see `Line`."""
         self._registry = registry
         self._holdings = holdings
         self._usage = usage
