@@ -158,7 +158,7 @@ class Machine(Stage, RuleBasedStateMachine):
             case "kill" if seats:
                 seats[which % len(seats)].kill("its loop does not turn")
             case "reload":
-                supervisor.reload_accepted(SETTINGS, (), None)
+                supervisor.reload_accepted(SETTINGS, QUEUES[: which % 2], None)
         self.reach(late=late)
 
     @precondition(lambda self: self.supervisor._state is FleetState.RUNNING)
@@ -242,6 +242,18 @@ class Machine(Stage, RuleBasedStateMachine):
         apart = [seat for queue in QUEUES for seat in self.fleet.roster.quarantine(queue)]
         assert all(seat.queue.concurrency == 1 for seat in apart)
         assert self.is_working or apart == []
+
+    @invariant()
+    def each_queue_has_its_places_and_two_are_in_one_only_while_it_is_handed_over(self):
+        roster = self.fleet.roster
+        if not self.is_working:
+            return
+        for queue in QUEUES:
+            numbers = [seat.number for seat in roster.of(queue) if seat.wanted]
+            current = roster._current if roster._current and roster._current.old.queue.name == queue else None
+            awaited = int(current is not None and current.new is None)
+            assert len(set(numbers)) + awaited == roster.wanted(queue)
+            assert len(numbers) == len(set(numbers)) or current is not None
 
     # The end: nobody answers any more but the keeper, and the supervisor stops all the same.
 

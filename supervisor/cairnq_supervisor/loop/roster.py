@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cairnq_supervisor.loop.house import House
@@ -24,6 +24,10 @@ class _Replacement:
     old: WorkerSeat
     queue: QueueSettings
     new: WorkerSeat | None = None
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.old.queue.name, self.old.number
 
 
 class Roster:
@@ -92,12 +96,11 @@ class Roster:
     def scale(self, queue: QueueSettings, processes: int) -> None:
         """Fill new seats with the lowest free numbers; those with the highest leave first."""
         self._want[queue.name] = processes
-        present = self._present(queue.name)
-        for seat in present[processes:]:
-            self.dismiss(seat)
-        taken = {seat.number for seat in present}
-        free = (slot for slot in range(processes + len(taken)) if slot not in taken)
-        for _ in range(processes - len(present)):
+        places = self._places(queue.name)
+        for number in sorted(places)[processes:]:
+            self._vacate(queue.name, number)
+        free = (slot for slot in range(processes) if slot not in places)
+        for _ in range(processes - len(places)):
             self.hire(queue, next(free))
 
     def hire(self, queue: QueueSettings, slot: int) -> WorkerSeat:
@@ -151,15 +154,16 @@ class Roster:
         """Another configuration: queues that are gone leave, new ones come, and every other seat gets a successor."""
         self.generation += 1
         self._house = house
-        self._replacements.clear()
         queues = {queue.name: queue for queue in self.queues}
+        self._break_off(queues)
         self._want = {name: queue.processes for name, queue in queues.items()}
         for seat in list(self.seats):
             if (seat.queue.name not in queues or seat.queue.quarantine) and seat.wanted:
                 self.dismiss(seat)
         for queue in queues.values():
-            for seat in self._present(queue.name)[: queue.processes]:
-                self._replacements.append(_Replacement(seat, queue))
+            places = self._places(queue.name)
+            for number in sorted(places)[: queue.processes]:
+                self._replacements.extend(_Replacement(seat, queue) for seat in places[number])
             self.scale(queue, queue.processes)
         self.tidy()
 
@@ -201,9 +205,6 @@ class Roster:
         if first_out and one.old.wanted:
             self.dismiss(one.old)
             return True
-        if not one.old.wanted and not first_out:
-            self._current = None  # scaled away meanwhile
-            return True
         if first_out and one.old.state is not SeatState.STOPPED:
             return False
         one.new = self.hire(one.queue, one.old.number)
@@ -217,9 +218,38 @@ class Roster:
         self._replacements.clear()
         self._current = None
 
-    def _present(self, queue: str) -> list[WorkerSeat]:
-        """The usual workers that are to stay, by number."""
-        return sorted((seat for seat in self.of(queue) if seat.wanted), key=lambda seat: seat.number)
+    def _break_off(self, queues: Mapping[str, QueueSettings]) -> None:
+        """Successors of the last generation are not waited for: they may be what this one is to mend."""
+        self._replacements.clear()
+        one, self._current = self._current, None
+        if one is None:
+            return
+        if one.new is None:
+            if one.queue.name in queues:  # the old one is leaving: its successor will be of this generation
+                self._current = _Replacement(one.old, queues[one.queue.name])
+        elif one.old.wanted:
+            self.dismiss(one.old if one.new.state in _AT_WORK else one.new)
+
+    def _vacate(self, queue: str, number: int) -> None:
+        """Nobody stays in this place, and nobody comes."""
+        for seat in self._places(queue)[number]:
+            self.dismiss(seat)
+        self._replacements = deque(one for one in self._replacements if one.place != (queue, number))
+        if self._current is not None and self._current.place == (queue, number):
+            self._current = None
+
+    def _places(self, queue: str) -> dict[int, list[WorkerSeat]]:
+        """Who is to stay among the usual workers, by number.
+
+        Two are in the place of one that waits for its successor, none is where the successor comes only after it.
+        """
+        places: dict[int, list[WorkerSeat]] = {}
+        for seat in self.of(queue):
+            if seat.wanted:
+                places.setdefault(seat.number, []).append(seat)
+        if self._current is not None and self._current.new is None and self._current.place[0] == queue:
+            places.setdefault(self._current.old.number, [])
+        return places
 
     def _deadline(self) -> float:
         return self._house.clock() + self._house.settings.drain_timeout
