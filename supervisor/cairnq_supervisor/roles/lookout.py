@@ -23,7 +23,8 @@ SOONEST = 0.1
 """Seconds between two looks at least, however many tasks become due one after the other."""
 
 AFTER_NEWS = 0.5
-"""Seconds after a look at which a notification calls for another one: it may be of a task that is due soon."""
+"""Seconds after a look at which there is another one if a notification came (it may be of a task that is due soon), or
+if this one found news (whoever was woken may have no room for it, and only the next look wakes the others)."""
 
 _RECOVERY_CEILING = 5.0
 """Seconds between two looks for expired leases, at most (PROTOCOL: min(lease/3, 5 s))."""
@@ -31,6 +32,16 @@ _RECOVERY_CEILING = 5.0
 _RECOVERY_BATCH = 1000
 _BOUND = 10_000
 """Of what runs, no more is read to learn whether something runs in these queues."""
+
+
+def longest_pause(outlook: Outlook, due_before: frozenset[str]) -> float:
+    """Seconds until the next look, at most, by what this one found; `due_before`: what the one before it did."""
+    pause = INTERVAL
+    if outlook.next_in_ms is not None:
+        pause = min(pause, max(SOONEST, outlook.next_in_ms / 1000))
+    if outlook.due - due_before:
+        pause = min(pause, AFTER_NEWS)
+    return pause
 
 
 class Lookout:
@@ -84,9 +95,8 @@ class Lookout:
                 self._on_sight()
             pause = min(INTERVAL, self._recovery_interval) * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
             if outlook is not None:
+                pause = min(pause, longest_pause(outlook, self._due))
                 self._tell(outlook)
-                if outlook.next_in_ms is not None:
-                    pause = min(pause, max(SOONEST, outlook.next_in_ms / 1000))
                 if outlook.expired:
                     await self._recover()
             await self._rest(looked_at, looked_at + pause)
