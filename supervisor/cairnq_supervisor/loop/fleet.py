@@ -42,7 +42,7 @@ class Fleet:
     def __init__(self, house: House, review: Callable[[], None]) -> None:
         self._house = house
         self._beat_timer: Timer | None = None
-        self._beats_needed_at = 0.0
+        self._beats_needed_until = 0.0
         self.keeper = KeeperSeat(house, self, review)
         self._review = review
         self.roster = Roster(house, lambda *place: WorkerSeat(*place, steward=self, review=self._changed))
@@ -107,6 +107,9 @@ class Fleet:
         self.roster.renew(house)
         self.sizer = Sizer(house, self.roster)
         self._quarantine = Quarantine(house, self.roster)
+        if self._beat_timer is not None:  # the next beat was planned for the leases of before
+            self._beat_timer.cancel()
+            self._beat_timer = house.reactor.call_after(0.0, self._beat_now)
 
     # What a worker's seat asks (Steward).
 
@@ -138,9 +141,10 @@ class Fleet:
         identity = {**seat.name, "worker_id": incarnation.worker_id}
         self.keeper.charge(Duty(self._duty(seat, incarnation, ending), incarnation, identity))
 
-    def beats_needed(self) -> None:
-        """A worker holds something. Beats stop when nobody does, and has not for an interval: an idle host sleeps."""
-        self._beats_needed_at = self._house.clock()
+    def beats_needed(self, incarnation: Incarnation) -> None:
+        """It holds something. Beats stop when nobody does, and none may without a word: an idle host sleeps."""
+        until = self._house.clock() + incarnation.lease / BEATS_PER_LEASE
+        self._beats_needed_until = max(self._beats_needed_until, until)
         if self._beat_timer is None:
             self._beat_later()
 
@@ -210,14 +214,16 @@ class Fleet:
 
     @property
     def _beat_interval(self) -> float:
-        return self._house.settings.shortest_lease / BEATS_PER_LEASE
+        """Of the shortest lease there is: after a reload, workers of before go on with theirs."""
+        leases = [seat.incarnation.lease for seat in self.workers if seat.incarnation is not None]
+        return min([self._house.settings.shortest_lease, *leases]) / BEATS_PER_LEASE
 
     def _beat_later(self) -> None:
         self._beat_timer = self._house.reactor.call_after(self._beat_interval, self._beat_now)
 
     def _beat_now(self) -> None:
         self._beat_timer = None
-        quiet = self._house.clock() - self._beats_needed_at >= self._beat_interval
+        quiet = self._house.clock() >= self._beats_needed_until
         if quiet and all(worker.incarnation is None or worker.incarnation.holds_nothing for worker in self.workers):
             return
         for worker in list(self.workers):
