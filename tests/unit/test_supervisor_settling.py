@@ -8,7 +8,7 @@ import pytest
 
 from cairnq.pure.models import Outcome
 from cairnq.run.leases import LeaseState, LeaseTable
-from cairnq_supervisor.pure.evidence import was_alone
+from cairnq_supervisor.pure.evidence import culprit
 from cairnq_supervisor.pure.keeper_messages import Settle
 from cairnq_supervisor.roles.settling import settlement_of, sweep_times
 
@@ -45,27 +45,43 @@ def table(**states: LeaseState) -> LeaseTable:
 CLAIMED, STARTED, ENDED = LeaseState.CLAIMED, LeaseState.STARTED, LeaseState.ENDED
 
 
+def blamed(left: LeaseTable) -> str | None:
+    found = culprit(left.entries(), calls=left.in_flight_calls)
+    return found.task_id if found is not None else None
+
+
 @pytest.mark.parametrize(
     ("states", "alone"),
     [
-        ({"a": STARTED}, True),
-        ({"a": STARTED, "b": STARTED}, False),
-        ({"a": STARTED, "b": CLAIMED, "c": CLAIMED}, True),
-        ({"a": STARTED, "b": ENDED}, True),
-        ({"a": CLAIMED}, False),
-        ({}, False),
+        ({"a": STARTED}, "a"),
+        ({"a": STARTED, "b": STARTED}, None),
+        ({"a": STARTED, "b": CLAIMED, "c": CLAIMED}, "a"),
+        ({"a": STARTED, "b": ENDED}, "a"),
+        ({"a": STARTED, "b": STARTED, "c": ENDED}, None),
+        ({"a": ENDED}, "a"),
+        ({"a": ENDED, "b": CLAIMED}, "a"),
+        ({"a": ENDED, "b": ENDED}, None),
+        ({"a": CLAIMED}, None),
+        ({}, None),
     ],
 )
-def test_alone_is_who_had_started_and_nobody_beside_it(states: dict[str, LeaseState], alone: bool) -> None:
-    left = table(**states)
-    assert was_alone(left.entries(), calls=left.in_flight_calls) is alone
+def test_alone_is_who_had_started_and_nobody_beside_it(states: dict[str, LeaseState], alone: str | None) -> None:
+    assert blamed(table(**states)) == alone
 
 
 def test_nobody_was_alone_beside_a_call_that_outlived_its_lease() -> None:
     """A plain function past its time-out, or a handler that went on after `ctx.succeed`: no entry names it."""
     left = table(a=STARTED)
     left.in_flight_calls = 2
-    assert not was_alone(left.entries(), calls=left.in_flight_calls)
+    assert blamed(left) is None
+
+
+def test_what_was_on_its_way_back_unstarted_is_given_back_and_not_to_blame() -> None:
+    left = LeaseTable.private(1)
+    left.end(left.hold("a", 1, lease_s=30.0, sent=0.0))
+    [entry] = left.entries()
+    assert blamed(left) is None
+    assert settlement_of(entry, duty(), alone=False).outcome is Outcome.RELEASE
 
 
 @pytest.mark.parametrize(
@@ -74,8 +90,10 @@ def test_nobody_was_alone_beside_a_call_that_outlived_its_lease() -> None:
         (STARTED, True, False, Outcome.CRASH),
         (STARTED, False, False, Outcome.SUSPECT),
         (CLAIMED, False, False, Outcome.RELEASE),
-        (ENDED, False, False, Outcome.RELEASE),
+        (ENDED, True, False, Outcome.CRASH),
+        (ENDED, False, False, Outcome.SUSPECT),
         (STARTED, True, True, Outcome.INTERRUPT),
+        (ENDED, True, True, Outcome.INTERRUPT),
         (CLAIMED, False, True, Outcome.RELEASE),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -30,15 +30,22 @@ def overrun(entries: Iterable[Entry], *, now: float, max_run: float | None) -> t
     return tuple(entry.task_id for entry in entries if entry.state is LeaseState.STARTED and entry.started_at <= latest)
 
 
-def was_alone(entries: Iterable[Entry], *, calls: int) -> bool:
-    """Whether a dead worker had one task alone in hand, which then is what killed it.
+def has_started(entry: Entry) -> bool:
+    """Its handler took its first step, and may have returned since. (What is given back before that ends unstarted.)"""
+    return entry.state is not LeaseState.CLAIMED and entry.started_at > 0.0
 
-    `calls`: those under way or about to start, as the worker counted them. One that was settled before it returned
-    stands in no entry any more, and may be to blame as well.
+
+def culprit(entries: Sequence[Entry], *, calls: int) -> Entry | None:
+    """The task that a dead worker had alone in hand, which then is what killed it.
+
+    One whose call returned, but was not settled yet, is to blame only where no call was under way. `calls`: those under
+    way or about to start, as the worker counted them. One that was settled before it returned stands in no entry any
+    more, and may be to blame as well.
     """
-    states = [entry.state for entry in entries]
-    started = states.count(LeaseState.STARTED)
-    return started == 1 and calls <= started + states.count(LeaseState.CLAIMED)
+    running = [entry for entry in entries if entry.state is LeaseState.STARTED]
+    in_hand = running or [entry for entry in entries if has_started(entry)]
+    about_to_start = sum(entry.state is LeaseState.CLAIMED for entry in entries)
+    return in_hand[0] if len(in_hand) == 1 and calls <= len(running) + about_to_start else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from cairnq.pure import envelope
 from cairnq.pure.backoff import delay_ms
 from cairnq.pure.clock import Clock, boottime
 from cairnq.pure.models import Outcome, Settlement, TaskStatus
-from cairnq.run.leases import Entry, LeaseState
+from cairnq.run.leases import Entry
 from cairnq.store.base import TaskStore
-from cairnq_supervisor.pure.evidence import was_alone
+from cairnq_supervisor.pure.evidence import culprit, has_started
 from cairnq_supervisor.pure.keeper_messages import DutyDone, Settle, Settled
 from cairnq_supervisor.roles.beating import Lent
 from cairnq_supervisor.roles.connection import Connection
@@ -77,8 +77,8 @@ class Duties:
     async def _fulfil(self, duty: Settle) -> None:
         lent = self._tables.get(duty.worker_id)
         entries = lent.table.entries() if lent is not None else []
-        alone = lent is not None and was_alone(entries, calls=lent.table.in_flight_calls)
-        settlements = [settlement_of(entry, duty, alone=alone) for entry in entries]
+        alone = culprit(entries, calls=lent.table.in_flight_calls) if lent is not None else None
+        settlements = [settlement_of(entry, duty, alone=entry is alone) for entry in entries]
         left, became = await self._settle(duty, settlements)
         crashed = [entry.task_id for entry in entries if _crashed(entry, duty)]
         names = await self._insist(lambda store: store.names(crashed)) if crashed else {}
@@ -152,15 +152,15 @@ class Duties:
 
 def _crashed(entry: Entry, duty: Settle) -> bool:
     """Whether the worker died under this call, or was ended for its sake."""
-    return entry.state is LeaseState.STARTED and (not duty.released or entry.task_id in duty.overrun)
+    return has_started(entry) and (not duty.released or entry.task_id in duty.overrun)
 
 
 def settlement_of(entry: Entry, duty: Settle, *, alone: bool) -> Settlement:
-    """Started: failed if it was `alone`, else a suspect; given back where we ended the worker.
+    """Started: failed if it was `alone`, else a suspect; given back where we ended the worker. Not started: given back.
 
-    Not started, or ended but unsettled: given back.
+    It counts as started where it has returned as well: its outcome died with the worker, but what it did is done.
     """
-    if entry.state is not LeaseState.STARTED:
+    if not has_started(entry):
         return Settlement.release(entry.task_id, entry.attempt, started=False)
     delay = delay_ms(entry.attempt, base_ms=duty.retry_backoff_ms, max_ms=duty.retry_backoff_max_ms)
     if entry.task_id in duty.overrun:
