@@ -76,6 +76,24 @@ def test_nobody_was_alone_beside_a_call_that_outlived_its_lease() -> None:
     assert blamed(left) is None
 
 
+def test_what_is_held_ahead_hides_no_call_that_outlived_its_lease() -> None:
+    left = table(a=STARTED, b=CLAIMED, c=CLAIMED, d=CLAIMED)
+    left.in_flight_calls = 2
+    assert blamed(left) is None
+
+
+def test_what_is_held_ahead_is_no_call_beside_the_one_that_ran() -> None:
+    left = table(a=STARTED, b=CLAIMED, c=CLAIMED)
+    left.in_flight_calls = 1
+    assert blamed(left) == "a"
+
+
+def test_a_call_that_was_counted_out_just_before_its_outcome_was_chosen_was_alone() -> None:
+    left = table(a=STARTED)
+    left.in_flight_calls = 0
+    assert blamed(left) == "a"
+
+
 def test_what_was_on_its_way_back_unstarted_is_given_back_and_not_to_blame() -> None:
     left = LeaseTable.private(1)
     left.end(left.hold("a", 1, lease_s=30.0, sent=0.0))

@@ -40,12 +40,15 @@ def culprit(entries: Sequence[Entry], *, calls: int) -> Entry | None:
 
     One whose call returned, but was not settled yet, is to blame only where no call was under way. `calls`: those under
     way or about to start, as the worker counted them. One that was settled before it returned stands in no entry any
-    more, and may be to blame as well.
+    more, and may be to blame as well. So the count must be accounted for: by the one that ran, or together with all
+    that had not started. Of these some may have been held ahead of their turn, which the count leaves out: where it
+    lies between, it proves nothing.
     """
     running = [entry for entry in entries if entry.state is LeaseState.STARTED]
     in_hand = running or [entry for entry in entries if has_started(entry)]
     about_to_start = sum(entry.state is LeaseState.CLAIMED for entry in entries)
-    return in_hand[0] if len(in_hand) == 1 and calls <= len(running) + about_to_start else None
+    is_accounted_for = calls <= len(running) or calls == len(running) + about_to_start
+    return in_hand[0] if len(in_hand) == 1 and is_accounted_for else None
 
 
 @dataclass(frozen=True, slots=True)
