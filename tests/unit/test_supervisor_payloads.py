@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cairnq_supervisor.loop.payloads import Payloads
 from cairnq_supervisor.pure import ledger as ledgers
 from cairnq_supervisor.pure.ledger import Ledger, Place
 from cairnq_supervisor.pure.messages import BytesFreed
@@ -113,6 +114,60 @@ def test_one_that_could_claim_but_not_start_waits_too(ledger):
     one.remove(600)
     assert other.limit() == 1
     assert ledger.waiting() == []
+
+
+def test_one_whose_task_is_lost_while_it_waits_is_told_once_and_not_for_every_task_of_the_others(ledger):
+    one, other = (Worker(ledger, of_queue=1000) for _ in range(2))
+    one.add(600)
+    one.start(600)
+    other.add(500)
+    assert not other.admits(500)
+    other.remove(500)
+    assert ledger.waiting() == [other.place.row], "it asks for nothing any more, so nothing has changed its mind"
+    other.told()
+    assert ledger.waiting() == []
+    one.end(600)
+    one.remove(600)
+    assert one.said == []
+
+
+def test_one_that_is_refused_again_after_it_was_told_waits_again(ledger):
+    one, other = (Worker(ledger, of_queue=1000) for _ in range(2))
+    one.add(1000)
+    one.start(1000)
+    other.add(500)
+    assert (other.limit(), other.admits(500)) == (0, False)
+    other.told()
+    assert ledger.waiting() == []
+    assert not other.admits(500)
+    assert ledger.waiting() == [other.place.row]
+
+
+class Seat:
+    """What the ledger's keeper needs of a worker's seat."""
+
+    def __init__(self, payloads):
+        self.ledger = payloads.ledger
+        self.place = payloads.enter("default")
+        self.waited_when_told = []
+
+    def say(self, message):
+        assert message == BytesFreed()
+        self.waited_when_told.append(self.place.row in self.ledger.waiting())
+
+
+def test_the_supervisor_tells_each_that_waits_once_until_it_says_so_again():
+    seats = []
+    payloads = Payloads(lambda: seats)
+    seats += [Seat(payloads) for _ in range(2)]
+    patient, busy = seats
+    payloads.ledger.wait(patient.place.row, waits=True)
+    payloads.freed()
+    payloads.freed()
+    assert patient.waited_when_told == [False], "cleared before it is told, or a refusal between would be lost"
+    payloads.ledger.wait(patient.place.row, waits=True)
+    payloads.freed()
+    assert (len(patient.waited_when_told), busy.waited_when_told) == (2, [])
 
 
 def test_without_a_ceiling_nothing_is_bounded_and_nobody_waits(ledger):

@@ -38,7 +38,13 @@ class Payloads:
         self.freed()
 
     def freed(self) -> None:
+        """Tell each that waits once: it says anew that it waits if it is refused anew.
+
+        The row is cleared first, so that a refusal after that is not lost. One whose loop does not turn, or that has
+        nothing to start any more, is told once and not for every task of the others.
+        """
         waiting = set(self.ledger.waiting())
         for seat in self._workers():
             if seat.place is not None and seat.place.row in waiting:
+                self.ledger.wait(seat.place.row, waits=False)
                 seat.say(BytesFreed())

@@ -1,8 +1,9 @@
 """What each worker of the host holds and runs in payload bytes: a row each, in memory that all of them share.
 
 A worker writes its own row and reads the sums of all: that takes microseconds and asks nobody. The supervisor hands
-rows out, and clears those of the dead. There are no locks: every field is one aligned 8-byte store with one writer,
-and a sum that is a moment old lets each worker overshoot by one claim.
+rows out, and clears those of the dead. There are no locks: every field is one aligned 8-byte store with one writer
+(but "waits", which the supervisor clears before it tells the worker to look again), and a sum that is a moment old lets
+each worker overshoot by one claim.
 """
 
 from __future__ import annotations

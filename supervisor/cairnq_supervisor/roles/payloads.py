@@ -66,6 +66,14 @@ class SharedBudget(PayloadBudget):
         self._note()
         return self._starts or super().admits(size)
 
+    def told(self) -> None:
+        """Bytes were freed. Whoever still wants some says so again when it is refused again.
+
+        So a refusal that nothing came of (what it was for was lost, or given back) costs one message, not one a task.
+        """
+        self._claims = self._starts = True
+        self._note()
+
     def _note(self) -> None:
         if self._most:
             self._ledger.wait(self._row, waits=not (self._claims and self._starts))

@@ -69,6 +69,7 @@ class _Worker:
         self._plan = plan
         self._engine: Engine | None = None
         self._table: WatchedTable | None = None
+        self._budget: SharedBudget | None = None
         self._admitted = asyncio.Event()
         self._dismissed = asyncio.Event()
         self._quiesced = False
@@ -112,6 +113,7 @@ class _Worker:
             return 0
         plan = self._plan
         self._table = table = self._watched(link)
+        self._budget = budget = self._shared_budget(link)
         tallying = Tallying(link.send)
         self._engine = engine = Engine(
             store,
@@ -122,13 +124,7 @@ class _Worker:
             worker_id=plan.worker_id,
             emit=self._emitting(link),
             observer=tallying,
-            budget=SharedBudget(
-                plan.ledger,
-                plan.place,
-                of_queue=plan.queue.max_in_flight_bytes,
-                of_host=plan.settings.max_in_flight_bytes,
-                say=link.send,
-            ),
+            budget=budget,
         )
         self._units = self._own_units(engine, registry, link)
         for message in self._early:
@@ -187,6 +183,16 @@ class _Worker:
             clock=boottime,
         )
 
+    def _shared_budget(self, link: Link) -> SharedBudget:
+        plan = self._plan
+        return SharedBudget(
+            plan.ledger,
+            plan.place,
+            of_queue=plan.queue.max_in_flight_bytes,
+            of_host=plan.settings.max_in_flight_bytes,
+            say=link.send,
+        )
+
     async def _leave_when_orphaned(self, engine: Engine, table: LeaseTable, link: Link) -> None:
         """Claim no more; what runs may go on for as long as its lease is trusted, for nobody renews it now."""
         await link.orphaned.wait()
@@ -224,6 +230,7 @@ class _Worker:
     def _hear_at_work(self, engine: Engine, message: Message) -> None:
         assert self._units is not None
         assert self._table is not None
+        assert self._budget is not None
         match message:
             case Wake():
                 self._table.woken()
@@ -234,6 +241,7 @@ class _Worker:
                 engine.set_polling(not watched)
                 engine.wake()  # for what came before anybody watched
             case BytesFreed():
+                self._budget.told()
                 engine.bytes_freed()
             case Grant(resource=resource, unit=unit):
                 self._units.granted(resource, unit)
