@@ -29,6 +29,10 @@ class Room(Stage):
         """Number and generation of each seat that is to stay."""
         return sorted((seat.number, seat.generation) for seat in self.fleet.workers if seat.wanted)
 
+    @property
+    def shown_generation(self):
+        return self.supervisor._showing.report()["supervisor"]["generation"]
+
     def seat(self, number, generation):
         return next(seat for seat in self.fleet.workers if (seat.number, seat.generation) == (number, generation))
 
@@ -166,3 +170,23 @@ class TestWhileAResourceIsGivenUp:
         assert room.wanted == [(1, 1)]
         room.go_on()
         assert room.wanted == [(0, 3), (1, 3)]
+
+
+class TestWhatIsSaidOfAReload:
+    def test_one_whose_workers_do_not_become_ready_has_failed_and_the_old_generation_is_shown(self, room):
+        room.reload()
+        room.fail_to_boot(room.seat(0, 2))
+        assert room.wanted == [(0, 1), (1, 1)]
+        assert room.journal.heard("reload.finished") == []
+        (failed,) = room.journal.heard("reload.failed")
+        assert failed["reason"] == "those of a, for a successor does not become ready"
+        assert room.shown_generation == 1
+
+    def test_the_one_that_mends_it_finishes(self, room):
+        room.reload()
+        room.fail_to_boot(room.seat(0, 2))
+        room.reload()
+        room.go_on()
+        assert room.journal.heard("reload.finished") == [{"generation": 3}]
+        assert room.wanted == [(0, 3), (1, 3)]
+        assert room.shown_generation == 3

@@ -32,7 +32,7 @@ def report(
             "pid": pid,
             "state": state,
             "started_at": datetime.fromtimestamp(started_at, UTC).isoformat(timespec="milliseconds"),
-            "generation": fleet.roster.generation,
+            "generation": fleet.roster.oldest,
             "protocol_version": house.installation.protocol_version,
             "schema": house.installation.schema,
             "database": dsn.shown(house.settings.database),

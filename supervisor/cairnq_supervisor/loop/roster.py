@@ -59,6 +59,16 @@ class Roster:
         """Processes that this queue is to have."""
         return self._want.get(queue, 0)
 
+    @property
+    def oldest(self) -> int:
+        """The oldest generation of which a usual worker is to stay."""
+        return min((seat.generation for seat in self._usual), default=self.generation)
+
+    @property
+    def outdated(self) -> tuple[str, ...]:
+        """Queues that have workers of an older generation than the last."""
+        return tuple(dict.fromkeys(seat.queue.name for seat in self._usual if seat.generation < self.generation))
+
     def is_paused(self, queue: str) -> bool:
         return self._quiesced or queue in self._paused
 
@@ -250,6 +260,10 @@ class Roster:
         if self._current is not None and self._current.new is None and self._current.place[0] == queue:
             places.setdefault(self._current.old.number, [])
         return places
+
+    @property
+    def _usual(self) -> Iterator[WorkerSeat]:
+        return (seat for seat in self.seats if seat.wanted and not seat.queue.quarantine)
 
     def _deadline(self) -> float:
         return self._house.clock() + self._house.settings.drain_timeout

@@ -148,7 +148,11 @@ class Supervisor:
         self._review_soon()
 
     def _renewed(self) -> None:
+        """Or given up: the roster leaves those where they are whose successors cannot start."""
         self._renewing = False
+        if outdated := self._fleet.roster.outdated:
+            self.reload_failed(f"those of {', '.join(outdated)}, for a successor does not become ready")
+            return
         self._journal.emit("reload.finished", generation=self._fleet.roster.generation)
         self._liaison.ready()
 

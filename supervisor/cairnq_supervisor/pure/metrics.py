@@ -70,7 +70,7 @@ def _of_supervisor(supervisor: Status) -> Iterator[Family]:
         protocol=str(supervisor.get("protocol_version", "")),
     )
     yield info
-    generation = Family("cairnq_supervisor_generation", "gauge", "Reloads since the start, and one")
+    generation = Family("cairnq_supervisor_generation", "gauge", "Of the oldest workers; each reload makes one")
     generation.add(supervisor.get("generation"))
     yield generation
 
