@@ -110,13 +110,17 @@ class LentSqlite(Lent):
         if self._connection.in_transaction:
             yield
             return
-        self._connection.execute("begin immediate")
-        if self._connection.isolation_level is not None:  # the caller commits it, as after any first write of theirs
+        connection = self._connection
+        # Python 3.12 has a second way to ask for it, in which `commit` and `rollback` of the connection do nothing.
+        commits_itself = connection.isolation_level is None or getattr(connection, "autocommit", None) is True
+        connection.execute("begin immediate")
+        if not commits_itself:  # the caller commits it, as after any first write of theirs
             yield
             return
         try:
             yield
         except BaseException:
-            self._connection.rollback()
+            if connection.in_transaction:  # some errors of SQLite have ended it already
+                connection.execute("rollback")
             raise
-        self._connection.commit()
+        connection.execute("commit")

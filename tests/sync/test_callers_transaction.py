@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from contextlib import closing, contextmanager
 
 import psycopg
@@ -74,14 +75,32 @@ def test_it_is_seen_with_the_commit_and_gone_with_the_rollback(tasks, database, 
         tasks.purge()
 
 
-def in_autocommit(database):
-    if is_file(database):
-        return sqlite3.connect(database, isolation_level=None)
-    return psycopg.connect(database, autocommit=True)
+class Autocommitting(sqlite3.Connection):
+    """What Python 3.12 and later make where `autocommit=True` is asked for, on any version."""
+
+    autocommit = True
+    isolation_level = ""
+
+    def commit(self):
+        """Does nothing."""
+
+    def rollback(self):
+        """Does nothing."""
 
 
-def test_a_key_without_a_transaction_gets_one(tasks, database):
-    with closing(in_autocommit(database)) as connection:
+def in_autocommit(database, how):
+    if not is_file(database):
+        return psycopg.connect(database, autocommit=True)
+    if how == "attribute":
+        return sqlite3.connect(database, isolation_level=None, factory=Autocommitting)
+    if how == "attribute of 3.12" and sys.version_info >= (3, 12):
+        return sqlite3.connect(database, autocommit=True)
+    return sqlite3.connect(database, isolation_level=None)
+
+
+@pytest.mark.parametrize("how", ["level", "attribute", "attribute of 3.12"])
+def test_a_key_without_a_transaction_gets_one(tasks, database, how):
+    with closing(in_autocommit(database, how)) as connection:
         ran = []
         if is_file(database):
             connection.set_trace_callback(lambda statement: ran.append(statement.lower()))
