@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from cairnq.pure.models import Outlook
-from cairnq_supervisor.roles.lookout import AFTER_NEWS, INTERVAL, SOONEST, longest_pause
+from cairnq_supervisor.pure.keeper_messages import Queued
+from cairnq_supervisor.pure.messages import Message
+from cairnq_supervisor.roles.lookout import AFTER_NEWS, INTERVAL, SOONEST, Lookout, longest_pause
 
 
 def outlook(*due: str, next_in_ms: int | None = None) -> Outlook:
@@ -28,3 +32,24 @@ def outlook(*due: str, next_in_ms: int | None = None) -> Outlook:
 )
 def test_the_next_look_is_soon_after_one_that_found_news(found: Outlook, before: tuple[str, ...], pause: float) -> None:
     assert longest_pause(found, frozenset(before)) == pytest.approx(pause)
+
+
+class Link:
+    """What is said to the supervisor."""
+
+    def __init__(self) -> None:
+        self.said: list[Message] = []
+
+    def send(self, message: Message) -> None:
+        self.said.append(message)
+
+
+def test_a_notification_is_passed_on_for_the_queues_of_this_host_alone() -> None:
+    link, nobody, queues = Link(), cast(Any, None), ["default"]
+    lookout = Lookout(nobody, cast(Any, link), queues, lease=30.0, may_recover=lambda: True, on_sight=lambda: None)
+    lookout.heard("default")
+    lookout.heard("another_hosts")
+    assert link.said == [Queued("default")]
+    queues.append("another_hosts")
+    lookout.heard("another_hosts")
+    assert link.said[1:] == [Queued("another_hosts")], "a reload may add queues"

@@ -79,9 +79,9 @@ class Lookout:
         """At the last look nothing was due and nothing ran: there is nothing to count."""
 
     def heard(self, queue: str) -> None:
-        """A notification came. What it tells of may be due later."""
-        self._link.send(Queued(queue))
+        """A notification came. What it tells of may be due later; or of a queue that only other hosts have."""
         if queue in self._queues:
+            self._link.send(Queued(queue))
             self._news.set()
 
     async def run(self) -> None:
