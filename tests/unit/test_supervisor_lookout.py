@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -45,8 +45,9 @@ class Link:
 
 
 def test_a_notification_is_passed_on_for_the_queues_of_this_host_alone() -> None:
-    link, nobody, queues = Link(), cast(Any, None), ["default"]
-    lookout = Lookout(nobody, cast(Any, link), queues, lease=30.0, may_recover=lambda: True, on_sight=lambda: None)
+    link, queues = Link(), ["default"]
+    parts: list[Any] = [None, link, queues]
+    lookout = Lookout(*parts, lease=30.0, may_recover=lambda: True, on_sight=lambda: None)
     lookout.heard("default")
     lookout.heard("another_hosts")
     assert link.said == [Queued("default")]
