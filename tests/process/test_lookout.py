@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 
 import psycopg
 import pytest
@@ -51,6 +52,18 @@ async def test_what_nothing_tells_of_is_found_all_the_same(runs, client, databas
         for task in [await client.submit("echo", number) for number in range(20)]:
             while not (await client.get(task.id)).succeeded:
                 pass
+    assert await run.stop() == 0
+
+
+async def test_a_keeper_that_hangs_on_an_idle_fleet_is_replaced_though_no_worker_polls(runs, client):
+    run = await runs.start(NEVER + FLEET)
+    await run.event("keeper.listening")
+    await run.ready()
+    keeper = (await run.event("keeper.ready"))["pid"]
+    run.kill(keeper, signal.SIGSTOP)
+    task = await client.submit("echo", 1)
+    assert (await client.wait(task.id)).result == 1
+    assert (await run.event("keeper.killed", pid=keeper))["reason"] == "it does not answer"
     assert await run.stop() == 0
 
 

@@ -97,7 +97,7 @@ async def test_the_supervisor_has_one_thread_and_no_connection_and_no_secret(run
 
 
 async def test_an_idle_supervisor_sleeps(runs):
-    """No tick, and no beat while nobody holds anything."""
+    """No tick, and no beat while nobody holds anything: the keeper alone is asked for a sign of life, every 5 s."""
     run = await runs.start('app = "gates:registry"\nlease = "1s"\n')
     await run.ready()
 

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from cairnq_supervisor.pure.keeper_messages import Beat
-from cairnq_supervisor.pure.messages import Holding
+from cairnq_supervisor.pure.keeper_messages import Beat, Listening
+from cairnq_supervisor.pure.messages import Holding, Watched
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from tests.support.stage import Stage
 
@@ -160,3 +160,28 @@ def test_a_fleet_whose_last_worker_is_gone_stops_beating(begin):
     history.end(worker, signal=9)
     history.pass_time(60)
     assert not history.beats
+
+
+def watched(worker):
+    return [message.watched for message in worker.told if isinstance(message, Watched)]
+
+
+def test_a_keeper_that_hangs_while_nobody_holds_anything_is_replaced_and_its_successor_is_watched_too(begin):
+    history = begin(default=3600)
+    worker = history.worker("default")
+    history.pass_time(60)
+    assert history.journal.heard("keeper.killed") == []
+    for _ in range(2):
+        keeper = history.keeper
+        keeper.say(Listening(True))
+        history.turn()
+        assert watched(worker)[-1] is True
+        history.pass_time(60, answering=False)
+        assert keeper.killed
+        assert watched(worker)[-1] is False, "a process that cannot be killed at once still holds nobody back"
+        history.let_the_killed_die()
+        history.turn()
+        history.pass_time(60)
+        history.all_become_ready()
+    reasons = [fields["reason"] for fields in history.journal.heard("keeper.killed")]
+    assert reasons == ["it does not answer", "it does not answer"]

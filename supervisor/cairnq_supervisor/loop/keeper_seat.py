@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from cairnq_supervisor.loop.child import Errand
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
+from cairnq_supervisor.loop.reactor import Timer
 from cairnq_supervisor.loop.seat import Seat
 from cairnq_supervisor.pure.keeper_messages import (
     Beat,
@@ -35,6 +36,8 @@ _RESPAWN_PART = 1 / 6
 _ANSWER_WITHIN = 1.0
 """Seconds that a keeper has at least to answer, however short the leases are: a busy host is slow."""
 
+_ASK_EVERY = 5.0
+"""Seconds after which it is asked for a sign of life though nobody holds anything: workers rest on its word."""
 
 _COUNTED = ("requeued", "failed", "released", "suspects", "canceled", "crashed")
 
@@ -78,6 +81,7 @@ class KeeperSeat(Seat):
         """When it last answered a `Ping`."""
 
         self._asked_at: float | None = None
+        self._ask_timer: Timer | None = None
 
         self._listener = listener
         self._lent: dict[str, Incarnation] = {}
@@ -101,23 +105,38 @@ class KeeperSeat(Seat):
         self._listener.order_beat()
 
     def admit(self) -> None:
-        """It works from its first moment; there is nothing to admit it to."""
+        """It works from its first moment; there is nothing to admit it to. From now on it has to answer."""
+        if self._ask_timer is not None:
+            self._ask_timer.cancel()
+        self._ask_later()
 
     def settle(self, ending: Ending | None) -> None:  # noqa: ARG002 - however it ended
         """It held nothing but what the books say."""
         self._set_listening(False)
 
     def check(self, *, interval: float) -> None:
-        """At each beat: one that does not turn renews nothing, and its successor still has time to."""
+        """At each beat, and seldom without: one that does not turn renews nothing, and its successor still has time to.
+
+        Workers look for themselves from then on, however long it takes to die.
+        """
         now = self.house.clock()
         if self.state is not SeatState.READY:
             return
         if self._asked_at is not None and self.answered_at < self._asked_at:
             if now - self._asked_at >= max(interval, _ANSWER_WITHIN):
+                self._set_listening(False)
                 self.kill("it does not answer")
             return
         self._asked_at = now
         self.say(Ping())
+
+    def _ask_later(self) -> None:
+        self._ask_timer = self.house.reactor.call_after(_ASK_EVERY, self._ask)
+
+    def _ask(self) -> None:
+        if self.state is SeatState.READY:
+            self.check(interval=_ASK_EVERY)
+            self._ask_later()
 
     def lend(self, incarnation: Incarnation) -> None:
         self._lent[incarnation.worker_id] = incarnation
