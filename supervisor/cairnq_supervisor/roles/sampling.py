@@ -39,9 +39,11 @@ class Sampling:
         self._patience = patience
         self._is_idle = is_idle
         self._soon = asyncio.Event()
+        self._is_asked = False
 
     def look_soon(self) -> None:
-        """Something has happened that the supervisor should hear of before the next turn."""
+        """Something has happened that the supervisor should hear of before the next turn, whatever was seen before."""
+        self._is_asked = True
         self._soon.set()
 
     async def run(self) -> None:
@@ -50,8 +52,9 @@ class Sampling:
         said: dict[str, tuple[int, int, int | None, int]] = {}
         while True:
             self._soon.clear()
+            is_asked, self._is_asked = self._is_asked, False
             found: Mapping[str, QueueBacklog] | None = {}
-            if not self._is_idle():
+            if is_asked or not self._is_idle():
                 found = await self._connection.ask(
                     "backlog", lambda store: store.backlog(self._queues, BOUND), patience=self._patience
                 )
