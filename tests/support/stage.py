@@ -131,6 +131,16 @@ class Stage:
             keeper.answer()
         self.is_settled = False
 
+    def leave(self) -> None:
+        """Everybody ends, so that nothing is left open."""
+        self.supervisor.hasten("the end")
+        while self.world.unreaped:
+            self.turn()
+            for child in self.world.unreaped:
+                self.end(child, code=0)
+            self.now += 1.0
+            self.turn()
+
     def _forked(self, child: ModelChild) -> None:
         self.born_at[child.pid] = self.now
         if child.worker_id is not None and not self.is_working:

@@ -64,15 +64,6 @@ class Room(Stage):
             self.turn()
         assert not self.roster.replacing
 
-    def leave(self):
-        self.supervisor.hasten("the end")
-        while self.world.unreaped:
-            self.turn()
-            for child in self.world.unreaped:
-                self.end(child, code=0)
-            self.now += 1.0
-            self.turn()
-
     def scale(self, processes):
         self.roster.scale(SETTINGS.queues[0], processes)
         self.turn()

@@ -11,7 +11,10 @@ from dataclasses import replace
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.roster import Roster
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
+from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.settings import QueueSettings
+
+_AT_WORK = frozenset({SeatState.READY, SeatState.QUIESCING})
 
 
 class Quarantine:
@@ -27,13 +30,16 @@ class Quarantine:
             self._settle_on(queue, suspects.get(queue.name, 0))
 
     def _settle_on(self, queue: QueueSettings, waiting: int) -> None:
-        """As many as have something to do. While one is idle no more are: what waits is in backoff, or foreign."""
+        """As many as have something to do. While one is idle no more are: what waits is in backoff, or foreign.
+
+        One that boots could not begin yet: it is waited for, and not idle.
+        """
         seats = list(self._roster.quarantine(queue.name))
         free = [seat for seat in seats if not _is_busy(seat)]
-        idle = [seat for seat in free if seat.live]
+        idle = [seat for seat in free if seat.state in _AT_WORK]
         for seat in idle[1:] if waiting else free:
             self._roster.dismiss(seat)
-        more = 0 if idle else min(waiting, self._most(queue.name) - len(seats))
+        more = 0 if any(seat.live for seat in free) else min(waiting, self._most(queue.name) - len(seats))
         if more > 0:
             self._house.emit("queue.quarantined", queue=queue.name, suspects=waiting, processes=len(seats) + more)
             self._hire(queue, more, taken={seat.number for seat in seats})
