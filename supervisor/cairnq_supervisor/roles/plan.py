@@ -15,6 +15,10 @@ from cairnq_supervisor.system.stacks import StackBook
 CANCEL_GRACE = 1.0
 """Seconds past a drain's deadline that cancelled handlers get to return."""
 
+SUSPECTS_POLL = 2.0
+"""Seconds between two looks of a worker that runs suspects, at most. Nobody wakes it, for nothing notifies of suspects:
+a `poll` that is long because the keeper looks for all the others would leave them standing."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlan:
@@ -49,7 +53,7 @@ def engine_options(settings: Settings, queue: QueueSettings) -> EngineOptions:
     return EngineOptions(
         concurrency=queue.concurrency,
         lease_s=queue.lease,
-        poll_interval_s=queue.poll,
+        poll_interval_s=min(queue.poll, SUSPECTS_POLL) if queue.quarantine else queue.poll,
         retry_backoff_ms=round(queue.retry_backoff * 1000),
         retry_backoff_max_ms=round(queue.retry_backoff_max * 1000),
         max_run_s=queue.max_run,
