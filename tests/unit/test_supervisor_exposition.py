@@ -155,6 +155,29 @@ def test_the_whole_page_is_read_back_by_the_official_parser():
     assert samples["cairnq_events_total", ("event", "worker.died")] == 3
 
 
+@pytest.mark.parametrize(
+    ("states", "shown"),
+    [
+        (("ready", "starting"), 0),
+        (("draining", "ready"), 1),
+        (("quiescing", "backoff"), 0),
+        (("draining", "starting"), 1),
+        (("draining", "draining", "ready"), 2),
+    ],
+)
+def test_a_worker_and_its_successor_are_one_series(states, shown):
+    worker = STATUS["workers"][0]
+    workers = [{**worker, "state": state, "in_flight": number} for number, state in enumerate(states)]
+    status = {**STATUS, "workers": workers}
+    text = exposition.text(metrics.families(status, {}, Chronicle()))
+    series = [line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#")]
+    assert len(series) == len(set(series))
+    place = (("queue", "mail"), ("slot", "0"))
+    samples = page(status)
+    assert samples["cairnq_worker_in_flight_calls", *place] == shown
+    assert [key[-1] for key in samples if key[0] == "cairnq_worker_state"] == [("state", states[shown])]
+
+
 @given(ANY_TEXT, ANY_TEXT)
 @example(HOSTILE, HOSTILE)
 def test_names_of_strangers_do_not_break_the_page(name, queue):

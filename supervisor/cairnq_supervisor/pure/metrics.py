@@ -7,6 +7,7 @@ from typing import Any
 
 from cairnq_supervisor.pure.chronicle import Chronicle
 from cairnq_supervisor.pure.exposition import Family
+from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.tally import BOUNDS, Tally
 
 Status = Mapping[str, Any]
@@ -44,17 +45,19 @@ _WORKER_GAUGES = (
     ("age_seconds", "Since its fork", lambda w: w.get("age_s")),
     ("flapping", "1 while it dies too often", lambda w: int(bool(w.get("flapping")))),
 )
+_AT_WORK = frozenset({SeatState.READY, SeatState.QUIESCING})
 
 
 def families(status: Status, tallies: Mapping[str, Tally], chronicle: Chronicle) -> list[Family]:
     """`tallies` are by queue, summed over every worker that there was."""
+    workers = _one_in_each_place(status["workers"])
     return [
         *_of_supervisor(status["supervisor"]),
         *_of_host(status),
         *_of_keeper(status["keeper"]),
         *_gauges("cairnq_queue_", _QUEUE_GAUGES, status["queues"], lambda q: {"queue": q["name"]}),
-        *_gauges("cairnq_worker_", _WORKER_GAUGES, status["workers"], _worker_labels),
-        _worker_states(status["workers"]),
+        *_gauges("cairnq_worker_", _WORKER_GAUGES, workers, _worker_labels),
+        _worker_states(workers),
         *_of_resources(status.get("resources", {})),
         *_of_tasks(tallies),
         *_of_chronicle(chronicle),
@@ -100,6 +103,19 @@ def _gauges(prefix: str, gauges: Sequence[Any], parts: Iterable[Status], labels:
         for part in parts:
             family.add(read(part), **labels(part))
         yield family
+
+
+def _one_in_each_place(workers: Iterable[Status]) -> list[Status]:
+    """A worker and its successor share their labels, and a series may stand on the page but once.
+
+    The one at work is shown, or else the latest.
+    """
+    shown: dict[tuple[str, str], Status] = {}
+    for worker in workers:
+        place = (worker["queue"], str(worker["slot"]))
+        if place not in shown or worker["state"] in _AT_WORK or shown[place]["state"] not in _AT_WORK:
+            shown[place] = worker
+    return list(shown.values())
 
 
 def _worker_labels(worker: Status) -> dict[str, str]:
