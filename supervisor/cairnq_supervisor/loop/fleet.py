@@ -165,8 +165,11 @@ class Fleet:
     # What the keeper's seat tells (Listener).
 
     def queued(self, queue: str) -> None:
-        """Wake one worker, the idlest: its claim passes the wake on if it comes back full."""
-        idlest = max(self.roster.of(queue), key=lambda worker: worker.room, default=None)
+        """Wake one worker, the idlest: its claim passes the wake on if it comes back full.
+
+        Of the equally idle one that has units of resources: the others may have room and no task that they could run.
+        """
+        idlest = max(self.roster.of(queue), key=lambda worker: (worker.room, self.resources.kept(worker)), default=None)
         if idlest is not None and idlest.room > 0:
             idlest.wake()
 
