@@ -143,6 +143,17 @@ def test_one_that_is_refused_again_after_it_was_told_waits_again(ledger):
     assert ledger.waiting() == [other.place.row]
 
 
+@pytest.mark.parametrize(("of_host", "said"), [(None, []), (1000, [BytesFreed()])])
+def test_bytes_of_one_queue_are_news_to_another_only_under_a_ceiling_of_the_host(ledger, of_host, said):
+    mail = Worker(ledger, queue=1, of_queue=1000, of_host=of_host)
+    video = Worker(ledger, queue=2, of_queue=500, of_host=of_host)
+    mail.add(400)
+    video.add(600)
+    assert video.limit() == 0
+    mail.remove(400)
+    assert mail.said == said
+
+
 class Seat:
     """What the ledger's keeper needs of a worker's seat."""
 

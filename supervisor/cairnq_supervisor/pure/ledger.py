@@ -76,9 +76,9 @@ class Ledger:
     def running(self, queue: int | None = None) -> int:
         return self._sum(_RUNNING, queue)
 
-    def others_wait(self, row: int) -> bool:
-        column = self._column(_WAITS)
-        return sum(column) > column[row]
+    def others_wait(self, row: int, queue: int | None = None) -> bool:
+        """Workers of the host, or of one queue (which `row` is of), that were refused bytes."""
+        return self._sum(_WAITS, queue) > self._words[self._word(row, _WAITS)]
 
     def _sum(self, field: int, queue: int | None) -> int:
         column = self._column(field)

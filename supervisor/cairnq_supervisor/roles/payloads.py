@@ -28,6 +28,8 @@ class SharedBudget(PayloadBudget):
         self._ledger = ledger
         self._row = place.row
         self._most = tuple((most, queue) for most, queue in ((of_queue, place.queue), (of_host, None)) if most)
+        self._freed_for = None if of_host else place.queue
+        """Whom bytes of this worker may be enough for: without a ceiling of the host, its own queue alone."""
         self._say = say
         self._claims = self._starts = True
 
@@ -79,5 +81,5 @@ class SharedBudget(PayloadBudget):
             self._ledger.wait(self._row, waits=not (self._claims and self._starts))
 
     def _freed(self) -> None:
-        if self._most and self._ledger.others_wait(self._row):
+        if self._most and self._ledger.others_wait(self._row, self._freed_for):
             self._say(BytesFreed())
