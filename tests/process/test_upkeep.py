@@ -133,10 +133,12 @@ def dead(connection):
     return row[0]
 
 
-async def test_an_outage_is_said_once(client, database, proxy):
+async def test_an_outage_is_left_to_others_to_tell_unless_it_lasts_and_then_said_once(client, database, proxy):
     link = Link()
     care = carer(proxy.dsn(database), link, {"canceled": 0.0})
     proxy.refuse()
+    await care.round()
+    assert link.names == []
     await care.round()
     await care.round()
     assert link.names == ["upkeep.failed"]
@@ -144,6 +146,8 @@ async def test_an_outage_is_said_once(client, database, proxy):
     await canceled(client, 1)
     await care.round()
     proxy.refuse()
+    await care.round()
+    assert link.names == ["upkeep.failed", "retention.swept"]
     await care.round()
     assert link.names == ["upkeep.failed", "retention.swept", "upkeep.failed"]
 

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from cairnq.pure.errors import CairnQError, PermissionDenied
+from cairnq.pure.errors import CairnQError, DatabaseUnavailable, PermissionDenied
 from cairnq.pure.models import TaskStatus
 from cairnq.store.base import TaskStore
 from cairnq_supervisor.pure.keys import FINISHED
@@ -41,6 +41,7 @@ class Caretaker:
         self._retention = retention
         self._holder = secrets.token_hex(8)
         self._failing = False
+        self._missed = 0
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -55,6 +56,11 @@ class Caretaker:
         store = self._make_store()
         try:
             await self._care(store)
+        except DatabaseUnavailable as error:
+            # Those that beat and listen tell of an outage. That it is this connection alone shows by the next round.
+            self._missed += 1
+            if self._missed > 1:
+                self._failed(error)
         except PermissionDenied as error:
             # A role that may not keep the duty's row may not vacuum either; without retention nothing is missing.
             if self._retention:
@@ -62,7 +68,7 @@ class Caretaker:
         except CairnQError as error:
             self._failed(error)
         else:
-            self._failing = False
+            self._failing, self._missed = False, 0
         finally:
             await store.close()
 
