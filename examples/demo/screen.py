@@ -50,7 +50,7 @@ def news_of(event: Event) -> str | None:
         case "worker.died":
             return f"worker {event['queue']}/{event['slot']} (pid {event['pid']}) died: {event['cause']}"
         case "worker.settled":
-            total, took_ms = event["failed"] + event["released"], event["took_ms"]
+            total, took_ms = event["requeued"] + event["released"], event["took_ms"]
             return f"the keeper has queued the {total} task(s) that it held again, {took_ms} ms after its death"
         case "worker.ready":
             return f"worker {event['queue']}/{event['slot']} is ready (pid {event['pid']})"

@@ -35,6 +35,7 @@ def environment(**more):
 def assert_told(text):
     assert OUTCOME.search(text), text
     assert RECOVERED.search(text), text
+    assert " queued the 0 task" not in text, text
     assert "failed by an exception, and were tried again" in text
     assert "150 files hashed and summarised" in text
     assert "SIGTERM: the fleet drained, exit code 0" in text
