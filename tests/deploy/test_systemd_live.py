@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +64,32 @@ def install(manager, database):
         assert manager.systemctl("daemon-reload").returncode == 0
 
     return install
+
+
+@pytest.fixture
+def bystander():
+    """A process at the root of every hierarchy of cgroups, as a machine without a systemd of its own has them all."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        for hierarchy in service_manager.hierarchies():
+            (hierarchy / "cgroup.procs").write_text(str(process.pid))
+        yield process
+        process.stdin.close()
+
+
+def test_a_systemd_of_the_test_moves_nobody_and_leaves_no_cgroup(bystander):
+    def scopes():
+        return [each for each in service_manager.hierarchies() if (each / "init.scope").exists()]
+
+    def places():
+        return [Path(f"/proc/{pid}/cgroup").read_text() for pid in (bystander.pid, os.getpid())]
+
+    before = scopes(), places()
+    manager = ServiceManager()
+    try:
+        assert (scopes(), places()) == before
+    finally:
+        manager.close()
+    assert not [each for each in service_manager.hierarchies() if (each / manager.home.name).exists()]
 
 
 def until(look):
