@@ -63,7 +63,7 @@ async def test_a_queued_task_is_announced_once(release: Peer, empty_database: st
             listening.execute("listen cairnq_queued")
             await ours.submit("x", queue="q")
             listening.execute("notify cairnq_queued, 'the last'")
-            heard = [note.payload for note in listening.notifies(timeout=10, stop_after=2)]
+            heard = [note.payload for note in listening.notifies(timeout=60, stop_after=2)]
     assert heard == ["q", "the last"], triggers
 
 

@@ -122,7 +122,7 @@ async def echo(ctx: TaskContext, payload: Any) -> Any:
 async def test_a_direct_dsn_for_listen_proves_that_it_delivers(pooled: PostgresStore) -> None:
     delivers: asyncio.Queue[bool] = asyncio.Queue()
     stop = await pooled.listen(["cairnq_queued"], lambda _channel, _payload: None, delivers.put_nowait)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await delivers.get()
     await stop()
 

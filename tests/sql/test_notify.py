@@ -32,7 +32,7 @@ class Ear:
         """Notifications arrive in the order of the commits: all until one that this sends itself."""
         self._connection.execute("select pg_notify(%s, %s)", END)
         notes: Notes = []
-        for note in self._connection.notifies(timeout=10):
+        for note in self._connection.notifies(timeout=60):
             if (note.channel, note.payload) == END:
                 break
             notes.append((note.channel, note.payload))

@@ -85,7 +85,7 @@ def test_what_is_notified_is_heard(plain, database):
     run(plain, "listen", within=None, literals={"channel": quote_identifier(channel)})
     with psycopg.connect(database, autocommit=True) as other:
         run(other, "notify", channel=channel)
-    heard = next(iter(plain.notifies(timeout=10, stop_after=1)))
+    heard = next(iter(plain.notifies(timeout=60, stop_after=1)))
     assert (heard.channel, heard.payload) == (channel, "")
 
 

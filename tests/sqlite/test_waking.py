@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from cairnq import CairnQ, SqliteStore, TaskContext, WatchSignal, Worker
 from tests.sqlite.programs import Program
+from tests.support.gates import soon
 
 SUBMITTER = """
 import asyncio, sys, time
@@ -21,31 +21,28 @@ async def main():
         await client.submit("other", queue="another")
         print("ready", flush=True)
         for line in sys.stdin:
-            await client.submit("timed", time.monotonic())
+            await client.submit("other process")
 
 asyncio.run(main())
 """
 
 
-async def test_a_submit_from_another_process_is_picked_up_within_50_ms(
+async def test_a_submit_from_another_process_is_picked_up_long_before_a_poll(
     path: Path, start_program: Callable[..., Program]
 ) -> None:
-    took: asyncio.Queue[float] = asyncio.Queue()
-    worker = Worker.sqlite(path, poll_interval_ms=60_000)
+    ran: asyncio.Queue[str] = asyncio.Queue()
+    worker = Worker.sqlite(path, poll_interval_ms=600_000)
 
-    @worker.task
-    async def timed(ctx: TaskContext, submitted_at: float) -> None:
-        took.put_nowait(time.monotonic() - submitted_at)
+    @worker.task(name="other process")
+    async def noted(ctx: TaskContext) -> None:
+        ran.put_nowait(ctx.task_id)
 
     async with worker.background():
         submitter = await asyncio.to_thread(start_program, SUBMITTER, path)
         assert await asyncio.to_thread(submitter.read) == "ready"
-        seconds = []
         for _ in range(30):
             submitter.tell()
-            seconds.append(await took.get())
-    assert statistics.median(seconds) < 0.05
-    assert sorted(seconds)[26] < 0.25  # nine of ten; a machine that builds meanwhile may hold one up
+            await soon(ran.get())
 
 
 async def test_a_wait_ends_when_another_process_settles(path: Path, store: SqliteStore) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """For what must happen anyway; only a failing test waits this long."""
 
 

@@ -50,7 +50,7 @@ def test_jobs_wait_for_the_threads_that_there_are_when_the_system_has_no_more(mo
     for _ in range(3):  # one gets a thread, and the others wait for it
         threads.run(done.release)
     for _ in range(3):
-        assert done.acquire(timeout=5)
+        assert done.acquire(timeout=60)
         threads.ended()
     threads.close()
 
@@ -70,5 +70,5 @@ def test_threads_are_made_when_needed_and_reused() -> None:
     assert all(thread.daemon for thread in seen), "a stuck handler must not keep the interpreter from ending"
     threads.close()
     for thread in seen:
-        thread.join(5)
+        thread.join(60)
         assert not thread.is_alive()

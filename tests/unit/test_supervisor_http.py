@@ -141,7 +141,7 @@ async def test_a_client_that_does_not_read_its_answer_is_cut_off():
         _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
         writer.write(b"GET / HTTP/1.1\r\n\r\n")
         await answering.wait()
-        await asyncio.wait(list(server._connections), timeout=10)
+        await asyncio.wait(list(server._connections), timeout=60)
         assert server.open_connections == 0
         writer.transport.abort()
 
@@ -154,7 +154,7 @@ async def test_a_thousand_connections_leave_room_for_a_probe():
             sock.setblocking(False)
             await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
             crowd.append(sock)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             answer = await spoken(port, b"GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n")
         assert answer.endswith(b"you asked for /livez\n")
         assert server.open_connections <= 16

@@ -10,7 +10,7 @@ from cairnq_supervisor.pure.keeper_messages import Sampled
 from cairnq_supervisor.pure.messages import Message
 from cairnq_supervisor.roles.sampling import Sampling
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class Keeper:

@@ -12,6 +12,7 @@ import pytest
 from cairnq import CairnQ, Registry, Worker
 from cairnq.store.postgres import PostgresStore
 from tests.support.gates import Recorder
+from tests.support.proxy import Proxy
 from tests.support.rigs import MakeRig, Rig
 
 MakeWorker = Callable[..., Worker]
@@ -39,6 +40,15 @@ async def client(store: PostgresStore) -> AsyncIterator[CairnQ]:
     """A client over the same store."""
     async with CairnQ(store) as client:
         yield client
+
+
+@pytest.fixture
+async def far_store(proxy: Proxy, database: str) -> AsyncIterator[PostgresStore]:
+    """A store that reaches the database through the proxy."""
+    store = PostgresStore(proxy.dsn(database), min_size=4)
+    await store.connect()
+    yield store
+    await store.close()
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ async def test_a_handler_may_take_the_context_alone(client: CairnQ, make_worker:
 
 async def test_a_plain_function_runs_on_a_thread_of_the_pool(client: CairnQ, make_worker: MakeWorker) -> None:
     worker = make_worker(concurrency=2)
-    both_inside = threading.Barrier(2, timeout=10)
+    both_inside = threading.Barrier(2, timeout=60)
 
     @worker.task
     def plain(ctx: Any, payload: Any) -> str:

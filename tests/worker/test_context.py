@@ -364,7 +364,7 @@ async def test_a_thread_learns_of_a_lost_lease_and_what_it_waits_for_ends(
         await gate.entered()
         gate.open()
         await take_away(store, task.id)
-        assert await asyncio.wait_for(raised.get(), 20) == (True, True)
+        assert await asyncio.wait_for(raised.get(), 60) == (True, True)
 
 
 async def table(store: Any) -> None:

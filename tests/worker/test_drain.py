@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from cairnq import CairnQ, CairnQError, DatabaseUnavailable, LostLease, TaskContext
-from cairnq.pure.clock import boottime
 from tests.support.gates import Gate, Recorder, ThreadGate, soon
 from tests.support.routes import Route
 from tests.worker.conftest import MakeWorker
@@ -161,11 +160,9 @@ async def test_a_handler_that_swallows_its_cancellation_does_not_wedge_the_drain
                 continue
         return "too late"
 
-    began = boottime()
     async with worker.background(drain_timeout=0.1):
         task = await client.submit("stubborn")
         ctx = await soon(contexts.get())
-    assert boottime() - began < 6
     [left] = events.all("task.left")
     assert (left["task_id"], left["attempt"]) == (task.id, 1)
     assert ctx.lost_lease
@@ -192,7 +189,7 @@ async def test_a_thread_that_does_not_return_is_told_and_not_given_back(
     assert row is not None
     assert (row.status, row.attempt) == ("running", 1), "it may still be doing things"
     gate.open()
-    assert gate.returned.wait(10)
+    assert gate.returned.wait(60)
     assert (await client.get(task.id)) == row
 
 

@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
 import psycopg
 import pytest
 
 from cairnq import CairnQ, DatabaseUnavailable, PermissionDenied, TaskContext, Worker
-from cairnq.run.leases import LeaseState
 from cairnq.store.postgres import PostgresStore
 from tests.support.cluster import Cluster
 from tests.support.gates import Gate, Recorder, soon
 from tests.support.proxy import Proxy
-from tests.support.rigs import lose_next_reply
 from tests.worker.conftest import MakeWorker
-
-pytestmark = pytest.mark.postgres
 
 pytestmark = pytest.mark.postgres
 
 
 def name_of(database: str) -> str:
     return database.rsplit("/", 1)[1]
-
-
-@pytest.fixture
-async def far_store(proxy: Proxy, database: str) -> AsyncIterator[PostgresStore]:
-    """A store that reaches the database through the proxy."""
-    store = PostgresStore(proxy.dsn(database), min_size=4)
-    await store.connect()
-    yield store
-    await store.close()
 
 
 def end_all_sessions(server: Cluster, database: str) -> int:
@@ -166,158 +152,6 @@ async def test_progress_waits_for_the_database_while_the_lease_is_trusted(
         proxy.pass_through()
         ended = await client.wait(task.id)
     assert (ended.result, ended.message, ended.attempt) == ("went on", "in spite of it", 1)
-
-
-async def test_a_claim_without_a_reply_is_given_back_and_claimed_again(
-    store: Any, client: CairnQ, make_worker: MakeWorker, events: Recorder
-) -> None:
-    worker, runs = make_worker(), []
-    worker.register("x", lambda ctx: runs.append(ctx.attempt))
-    task = await client.submit("x")
-    lose_next_reply(store, "claim_many")
-    async with worker.background():
-        ended = await client.wait(task.id)
-    assert (ended.status, ended.attempt) == ("succeeded", 1), "the lost claim's attempt was given back"
-    assert runs == [1]
-    assert len(events.all("database.failed")) == len(events.all("database.recovered")) == 1
-
-
-async def test_nothing_is_claimed_until_a_lost_release_is_known_to_have_happened(
-    store: Any, client: CairnQ, make_worker: MakeWorker, events: Recorder
-) -> None:
-    worker, order, claim_many = make_worker(), [], store.claim_many
-    worker.register("x", lambda ctx: order.append(f"ran attempt {ctx.attempt}"))
-    release_many, held_by = store.release_many, store.held_by
-
-    async def note_claim(*arguments: Any) -> Any:
-        rows = await claim_many(*arguments)
-        order.append(f"claimed {len(rows)}")
-        return rows
-
-    async def note_release(*arguments: Any) -> Any:
-        order.append("released")
-        return await release_many(*arguments)
-
-    async def note_read(*arguments: Any) -> Any:
-        held = await held_by(*arguments)
-        order.append(f"read {len(held)}")
-        return held
-
-    task = await client.submit("x")
-    store.claim_many, store.release_many, store.held_by = note_claim, note_release, note_read
-    lose_next_reply(store, "claim_many")
-    lose_next_reply(store, "release_many")
-    async with worker.background():
-        assert (await client.wait(task.id)).attempt == 1
-    assert order[:6] == ["claimed 1", "read 1", "released", "read 0", "claimed 1", "ran attempt 1"]
-
-
-async def test_a_claim_whose_reply_never_comes_is_given_up_and_cleared_up_after(
-    far_store: Any, proxy: Proxy, client: CairnQ, make_worker: MakeWorker, events: Recorder
-) -> None:
-    worker, runs, original = make_worker(store=far_store, lease_ms=1500), [], far_store.claim_many
-    worker.register("x", lambda ctx: runs.append(ctx.attempt))
-    task = await client.submit("x")
-    hang = asyncio.Event()
-
-    async def endless_claim(*arguments: Any) -> Any:
-        far_store.claim_many = original
-        await original(*arguments)
-        await hang.wait()
-
-    far_store.claim_many = endless_claim
-    async with worker.background():
-        ended = await client.wait(task.id)
-    assert (ended.status, ended.attempt) == ("succeeded", 1)
-    assert runs == [1]
-    assert any("a claim had no reply within 1.25 s" in str(event["error"]) for event in events.all("database.failed"))
-
-
-@pytest.mark.parametrize("settle_by", ["returning", "succeed", "succeed_in"])
-async def test_a_settlement_without_a_reply_is_not_taken_for_a_lost_lease(
-    store: Any, client: CairnQ, make_worker: MakeWorker, events: Recorder, settle_by: str
-) -> None:
-    worker = make_worker()
-
-    @worker.task
-    async def x(ctx: TaskContext) -> str:
-        async def write(session: Any) -> str:
-            await session.execute("select 1")
-            return "once"
-
-        if settle_by == "succeed":
-            assert (await ctx.succeed("once")).succeeded  # type: ignore[union-attr]
-        elif settle_by == "succeed_in":
-            assert (await ctx.succeed_in(write)).succeeded  # type: ignore[union-attr]
-        return "once"
-
-    store.exchanges = False
-    lose_next_reply(store, "complete_in" if settle_by == "succeed_in" else "settle_many")
-    async with worker.background():
-        ended = await client.wait((await client.submit("x")).id)
-    assert (ended.status, ended.result, ended.attempt) == ("succeeded", "once", 1)
-    assert events.all("lease.lost") == []
-    assert events.all("task.left") == []
-    assert events.all("task.failed") == []
-
-
-async def test_a_succeed_in_that_lost_its_connection_before_the_commit_can_be_tried_again(
-    far_store: PostgresStore, proxy: Proxy, client: CairnQ, make_worker: MakeWorker
-) -> None:
-    worker, gate, failures = make_worker(store=far_store, lease_ms=60_000), Gate(), []
-
-    @worker.task
-    async def careful(ctx: TaskContext, payload: Any) -> None:
-        async def write(session: Any) -> str:
-            if not failures:
-                await gate(ctx, payload)
-            return "second time"
-
-        try:
-            await ctx.succeed_in(write)
-        except DatabaseUnavailable as error:
-            failures.append(error)
-            assert not ctx.settled
-            await ctx.succeed_in(write)
-
-    async with worker.background():
-        task = await client.submit("careful")
-        await gate.entered()
-        proxy.reset()
-        gate.open()
-        assert (await client.wait(task.id)).result == "second time"
-    assert len(failures) == 1
-
-
-async def test_a_succeed_in_that_failed_before_its_commit_leaves_the_attempt_as_it_was(
-    store: Any, client: CairnQ, make_worker: MakeWorker
-) -> None:
-    worker, complete_in, states = make_worker(), store.complete_in, []
-
-    async def fail_before_the_commit(task_id: str, worker_id: str, write: Any, *, attempt: int) -> Any:
-        async def write_and_fail(session: Any) -> None:
-            await write(session)
-            raise DatabaseUnavailable("gone before the commit")
-
-        store.complete_in = complete_in
-        return await complete_in(task_id, worker_id, write_and_fail, attempt=attempt)
-
-    @worker.task
-    async def careful(ctx: TaskContext) -> None:
-        async def write(session: Any) -> str:
-            await session.execute("select 1")
-            return "second time"
-
-        with pytest.raises(DatabaseUnavailable, match="before the commit"):
-            await ctx.succeed_in(write)
-        [entry] = ctx._attempt.table.entries()
-        states.append((ctx.settled, entry.state))
-        await ctx.succeed_in(write)
-
-    store.complete_in = fail_before_the_commit
-    async with worker.background():
-        assert await client.call("careful") == "second time"
-    assert states == [(False, LeaseState.STARTED)]
 
 
 async def test_a_drain_ends_on_time_though_the_database_is_away(

@@ -241,13 +241,13 @@ async def test_it_is_notified_only_after_the_commit(client: CairnQ, database: st
 
 
 async def test_nothing_waits_inside_a_transaction(open_client: OpenClient, database: str) -> None:
-    client = await open_client(max_queue_depth=1)
+    client = await open_client(max_queue_depth=1, max_queue_wait_ms=60_000)
     await client.submit("x")
     async with plain_connection(database) as connection:
         for submit in (client.submit("x", session=connection), client.submit_many([{"name": "x"}], session=connection)):
             with pytest.raises(QueueFull) as full:
                 await submit
-            assert full.value.waited_ms < 1000
+            assert full.value.waited_ms < 30_000
 
 
 async def test_a_deadlock_of_the_callers_is_passed_on(client: CairnQ, database: str) -> None:
