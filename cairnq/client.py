@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
 from cairnq.db.session import PgExecutor
-from cairnq.pure import arguments, records
+from cairnq.pure import arguments, records, urls
 from cairnq.pure.errors import InvalidArgument, TaskCanceled, TaskFailed
 from cairnq.pure.keywords import CallKeywords, SubmitKeywords
 from cairnq.pure.models import Conflict, Task, TaskDef, WatchSignal
@@ -53,6 +53,15 @@ class CairnQ(StoreHandle):
         self._done = DoneWatch(store)
         self._waiter = Waiter(store, self._done)
         self._watches: set[Watch] = set()
+
+    @classmethod
+    def at(cls, url: str, **options: Any) -> Self:
+        """`url`: `postgresql://user@host/name`, or `sqlite:///cairnq.db` (four slashes before an absolute path).
+
+        Options are those of `postgres()` or of `sqlite()`, whichever is named. Any other URL: `InvalidDsn`.
+        """
+        path = urls.client_file_of(url)
+        return cls.postgres(url, **options) if path is None else cls.sqlite(path, **options)
 
     @classmethod
     def postgres(

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 from cairnq.client import DEFAULT_TIMEOUT_MS
 from cairnq.client import CairnQ as Client
 from cairnq.db.blocking import drive, lent
+from cairnq.pure import urls
 from cairnq.pure.errors import InvalidArgument, StoreClosed
 from cairnq.pure.keywords import CallKeywords, SubmitKeywords
 from cairnq.pure.models import Task, TaskDef, TaskRef, TaskStatus, WatchSignal
@@ -34,8 +35,8 @@ OpenStore = Callable[[Installation | None], TaskStore]
 class CairnQ:
     """`cairnq.CairnQ` for threads that block: the same methods, the same errors. Any number of threads may share one.
 
-    Made by `postgres()` or `sqlite()`, which open nothing: the first call does, in whichever process it is made, so
-    that one made before a fork (a module of a prefork web server) serves each child with connections of its own.
+    Made by `at()`, `postgres()` or `sqlite()`, which open nothing: the first call does, in whichever process it is
+    made, so that one made before a fork (a module of a prefork web server) serves each child over its own connections.
     Not for processes whose threads gevent or eventlet has replaced: its event loop would stop the others.
     """
 
@@ -47,6 +48,12 @@ class CairnQ:
         self._thread: LoopThread | None = None
         self._is_limited = options.get("max_queue_depth") is not None
         self._closed = False
+
+    @classmethod
+    def at(cls, url: str, **options: Any) -> Self:
+        """See `cairnq.CairnQ.at`."""
+        path = urls.client_file_of(url)
+        return cls.postgres(url, **options) if path is None else cls.sqlite(path, **options)
 
     @classmethod
     def postgres(

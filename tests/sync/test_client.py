@@ -21,6 +21,7 @@ from cairnq import (
     TaskFailed,
     TaskTimeout,
 )
+from tests.support.routes import is_file
 from tests.sync.conftest import CHARGE, Order, Receipt, opened
 
 ONLY_ASYNC = {"store", "admit"}
@@ -138,6 +139,15 @@ def test_a_full_queue_holds_a_submit_back(database):
         client.submit("x")
         with pytest.raises(QueueFull):
             client.submit("x")
+
+
+async def test_clients_are_made_from_a_url(database, worker):
+    url = f"sqlite:///{database}" if is_file(database) else database
+    async with cairnq.CairnQ.at(url) as client:
+        task = await client.submit("double", 4)
+        assert (await client.wait(task.id)).result == 8
+    with cairnq.sync.CairnQ.at(url) as client:
+        assert client.get(task.id).result == 8
 
 
 @pytest.mark.postgres

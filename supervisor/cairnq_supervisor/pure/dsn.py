@@ -5,41 +5,20 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
-_FILE = "sqlite:///"
-_FILE_EXAMPLE = '"sqlite:///cairnq.db" (beside the configuration) or "sqlite:////var/lib/shop/cairnq.db"'
-_SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
-_OURS = ("postgresql", "postgres", "sqlite")
+from cairnq.pure.urls import file_of, foreign_scheme, is_sqlite, of_file
+
+__all__ = [
+    "file_of",
+    "foreign_scheme",
+    "has_password",
+    "is_sqlite",
+    "of_file",
+    "shown",
+    "without_password",
+]
+
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
 _PAIR = re.compile(rf"(?i)\b({'|'.join(_SECRETS)})\s*=\s*('(?:[^'\\]|\\.)*'|\S+)")
-
-
-def foreign_scheme(dsn: str) -> str | None:
-    """Of a URL that names none of the databases that there are: its scheme."""
-    match = _SCHEME.match(dsn)
-    return None if match is None or match[1].lower() in _OURS else match[1]
-
-
-def is_sqlite(dsn: str) -> bool:
-    return dsn.startswith("sqlite:")
-
-
-def file_of(dsn: str) -> str | None:
-    """The path of the SQLite file, relative after three slashes and absolute after four; None: another database.
-
-    Raises `ValueError` whose text says what would be right.
-    """
-    if not is_sqlite(dsn):
-        return None
-    path = dsn.removeprefix(_FILE)
-    if path == dsn or not path or path.endswith("/"):
-        raise ValueError(_FILE_EXAMPLE)
-    if path.startswith((":memory:", "file:")):
-        raise ValueError(f"a file, which all processes can open: {_FILE_EXAMPLE}")
-    return path
-
-
-def of_file(path: str) -> str:
-    return _FILE + path
 
 
 def shown(dsn: str) -> str:
