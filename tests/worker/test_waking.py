@@ -153,8 +153,8 @@ async def test_an_idle_worker_sends_its_polls_and_little_else(
 def calls(admin: psycopg.Connection[Any]) -> tuple[int, int]:
     """Claims of this database so far, and its other statements but for those that ask."""
     claims, others = admin.execute(
-        """select coalesce(sum(calls) filter (where query like '%for update%skip locked%'), 0)::int,
-                  coalesce(sum(calls) filter (where query not like '%for update%skip locked%'), 0)::int
+        """select coalesce(sum(calls) filter (where query like '%attempt = t.attempt +%'), 0)::int,
+                  coalesce(sum(calls) filter (where query not like '%attempt = t.attempt +%'), 0)::int
            from pg_stat_statements
            where dbid = (select oid from pg_database where datname = current_database())
            and query not like '%pg_stat_statements%'"""
