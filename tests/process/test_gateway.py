@@ -245,20 +245,22 @@ async def test_an_address_that_is_taken_is_78(runs):
         assert await run.exit_code() == 78
 
 
+def ask_for(run, http):
+    """A reload after which the gateway is to be there."""
+    run.config.write_text(FLEET.replace('http = "127.0.0.1:0"', f'http = "{http}"' if http else ""))
+    run.send(signal.SIGHUP)
+
+
 async def test_a_reload_moves_the_gateway_or_says_why_it_stays(runs):
     run, gateway = await start(runs)
     await run.ready()
-
-    def ask_for(line):
-        run.config.write_text(FLEET.replace('http = "127.0.0.1:0"', line))
-        run.send(signal.SIGHUP)
-
-    ask_for(f'http = "[::ffff:127.0.0.1]:{gateway.port}"')
-    failed = await run.event("reload.failed")
+    with socket.create_server(("127.0.0.1", 0)) as another:
+        ask_for(run, f"0.0.0.0:{another.getsockname()[1]}")
+        failed = await run.event("reload.failed")
     assert "http cannot listen on" in failed["reason"]
     assert await gateway.until_told("/livez") == "ok\n", "the old one stays"
 
-    ask_for('http = "localhost:0"')
+    ask_for(run, "localhost:0")
     moved = Gateway((await run.event("gateway.listening"))["port"])
     assert await moved.until_told("/livez") == "ok\n"
     await run.event("gateway.exited")
@@ -266,12 +268,38 @@ async def test_a_reload_moves_the_gateway_or_says_why_it_stays(runs):
     with pytest.raises(ConnectionError):
         await gateway.get("/livez")
 
-    ask_for("")
+    ask_for(run, None)
     await run.event("gateway.exited")
     await run.event("reload.finished")
     with pytest.raises(ConnectionError):
         await moved.get("/livez")
     assert not listening_sockets() & open_files(run.pid)
+    assert await run.stop() == 0
+
+
+async def test_a_move_to_another_host_part_of_the_same_port_leaves_no_request_unanswered(runs):
+    run, gateway = await start(runs)
+    await run.ready()
+    former = (await run.event("gateway.ready"))["pid"]
+    os.kill(former, signal.SIGSTOP)  # so that all of these stand in its line when it is told to leave
+    in_line = [asyncio.ensure_future(gateway.get("/livez")) for _ in range(5)]
+    ask_for(run, f"0.0.0.0:{gateway.port}")
+    await run.event("gateway.ready")
+    os.kill(former, signal.SIGCONT)
+    assert await asyncio.gather(*in_line) == [(200, "ok\n")] * 5
+    assert (await run.event("gateway.exited"))["pid"] == former
+    listening = await run.event("gateway.listening")
+    assert (listening["host"], listening["port"]) == ("0.0.0.0", gateway.port)
+    assert await gateway.until_told("/livez") == "ok\n"
+    await run.event("reload.finished")
+
+    ask_for(run, f"localhost:{gateway.port}")
+    assert (await run.event("gateway.listening"))["host"] == "127.0.0.1"
+    await run.event("reload.finished")
+    ask_for(run, f"127.0.0.1:{gateway.port}")  # the same place, by its number
+    await run.event("reload.finished")
+    assert run.count("gateway.listening") == 3
+    assert await gateway.until_told("/livez") == "ok\n"
     assert await run.stop() == 0
 
 

@@ -180,6 +180,49 @@ async def test_the_connections_that_are_being_answered_are_not_pushed_out():
         assert all(answer.endswith(b"late\n") for answer in await asyncio.gather(*patient))
 
 
+async def test_a_server_that_stops_answers_who_has_asked_and_who_stands_in_line():
+    gate, answering = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def slow(path):
+        answering.release()
+        await gate.wait()
+        return Response(HTTPStatus.OK, "late\n")
+
+    listener = served.listen(LOOPBACK)
+    where = listener.getsockname()
+    server = HttpServer(listener, slow)
+    await server.start()
+    asked = asyncio.ensure_future(spoken(where[1], b"GET / HTTP/1.1\r\n\r\n"))
+    await answering.acquire()
+    with socket.create_connection(where) as in_line, socket.create_connection(where) as silent:
+        in_line.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        server.stop()  # which lets both in
+        listener.close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(where)
+        await answering.acquire()
+        assert server.open_connections == 3
+        gate.set()
+        await server.finished()
+        answers = await asked, in_line.recv(65536), silent.recv(1)
+    for answer in answers[:2]:
+        assert answer.endswith(b"late\n")
+        assert b"Connection: close" in answer
+    assert answers[2] == b""
+    await server.close()
+
+
+async def test_a_server_that_stops_lets_go_of_who_was_answered_and_waits():
+    async with serving() as (server, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        await reader.readuntil(b"you asked for /\n")
+        server.stop()
+        await server.finished()
+        assert await reader.read() == b""
+        writer.close()
+
+
 @given(st.binary(max_size=300))
 def test_no_bytes_break_the_parser(head):
     try:
@@ -193,6 +236,21 @@ def test_no_bytes_break_the_parser(head):
 def test_an_address_that_is_taken_is_an_os_error():
     with served.listen(LOOPBACK) as first, pytest.raises(OSError, match="in use"):
         served.listen(Address("127.0.0.1", first.getsockname()[1]))
+
+
+@pytest.mark.parametrize(("before", "after"), [("127.0.0.1", "0.0.0.0"), ("0.0.0.0", "127.0.0.1"), ("0.0.0.0", "::")])
+def test_a_port_passes_to_another_host_part_and_is_nobody_elses(before, after):
+    if after == "::" and not socket.has_ipv6:
+        pytest.skip("no IPv6 here")
+    with served.listen(Address(before, 0)) as old:
+        where = Address(after, old.getsockname()[1])
+        with pytest.raises(OSError, match="in use"):
+            served.listen(where)
+        with served.listen(where, beside=[old]) as new:
+            assert new.getsockname()[:2] == (where.host, where.port)
+            for other in (where, Address(before, where.port)):
+                with pytest.raises(OSError, match="in use"):
+                    served.listen(other)
 
 
 def test_it_listens_on_ipv6_too():

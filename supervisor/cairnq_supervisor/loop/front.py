@@ -1,4 +1,4 @@
-"""Where the gateway stands: one address at a time. After a move the former gateway leaves when the new one is there."""
+"""Where the gateway stands: one address at a time. After a move the former one finishes its answers and leaves."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 from cairnq_supervisor.loop.gateway_seat import GatewaySeat
 from cairnq_supervisor.loop.house import House
-
-_FAREWELL = 1.0
-"""Seconds for a gateway to finish its answers."""
+from cairnq_supervisor.roles.gateway import LONGEST_ANSWER
 
 
 class Front:
@@ -32,6 +30,11 @@ class Front:
     def live(self) -> bool:
         return any(seat.live for seat in [*self._leaving, *([self._seat] if self._seat else [])])
 
+    @property
+    def listeners(self) -> list[socket.socket]:
+        """What is open now: nothing, or one."""
+        return [] if self._seat is None else [self._seat.listener]
+
     def start(self) -> None:
         if self._seat is not None:
             self._seat.start()
@@ -42,17 +45,16 @@ class Front:
         self.start()
         if former is not None:
             self._leaving.append(former)
-            former.drain(house.clock() + _FAREWELL)
+            former.drain(house.clock() + LONGEST_ANSWER)
+            former.close()
 
     def drain(self, deadline: float) -> None:
         for seat in [*self._leaving, *([self._seat] if self._seat else [])]:
             seat.drain(deadline)
 
     def tidy(self) -> None:
-        """Close the addresses of those that have left."""
-        for seat in [seat for seat in self._leaving if not seat.live]:
-            self._leaving.remove(seat)
-            seat.close()
+        """Forget those that have left."""
+        self._leaving = [seat for seat in self._leaving if seat.live]
 
     def _made(self, house: House, listener: socket.socket | None) -> GatewaySeat | None:
         return None if listener is None else GatewaySeat(house, listener, self._document, self._review)

@@ -26,7 +26,7 @@ class GatewaySeat(Seat):
     ) -> None:
         super().__init__(house, Respawn(), review)
         house.descriptors.add(listener.fileno())
-        self._listener = listener
+        self.listener = listener
         self._document = document
         self._lent: int | None = None
 
@@ -36,7 +36,7 @@ class GatewaySeat(Seat):
 
     def errand(self) -> Errand:
         """A descriptor of its own: the supervisor's is closed in every child."""
-        self._lent = os.dup(self._listener.fileno())
+        self._lent = os.dup(self.listener.fileno())
         plan = GatewayPlan(self._lent)
         return Errand(lambda channel: run_gateway(plan, channel), "cairnq: gateway")
 
@@ -51,9 +51,9 @@ class GatewaySeat(Seat):
             self.say(Told(message.number, self._document()))
 
     def close(self) -> None:
-        """Once no child is left: nobody is to be served here any more."""
-        self.house.descriptors.discard(self._listener.fileno())
-        self._listener.close()
+        """No further child is to serve here; the one that leaves has a descriptor of its own."""
+        self.house.descriptors.discard(self.listener.fileno())
+        self.listener.close()
 
     def settle(self, ending: Ending | None) -> None:  # noqa: ARG002 - however it ended
         """It held nothing but, where the fork was refused, what it was to be lent."""

@@ -50,9 +50,11 @@ class Owner(Protocol):
 class Reloads:
     """One at a time. The owner is told once how each began and what its scout found."""
 
-    def __init__(self, owner: Owner, renewal: Renewal) -> None:
+    def __init__(self, owner: Owner, renewal: Renewal, listeners: Callable[[], Sequence[socket.socket]]) -> None:
+        """`listeners()`: the sockets of the gateway that there is."""
         self._owner = owner
         self._renewal = renewal
+        self._listeners = listeners
         self._scout: Child | None = None
         self._settings: Settings | None = None
         self._report: Scouted | None = None
@@ -123,7 +125,10 @@ class Reloads:
             return Moved(None)
         if host is None:
             raise OSError(f"{where.host} has no address")
-        return Moved(listen(Address(host, where.port)))
+        there = self._listeners()
+        if any(each.getsockname()[:2] == (host, where.port) for each in there):
+            return None  # only written in another way
+        return Moved(listen(Address(host, where.port), beside=there))
 
     def _recall(self, scout: Child) -> None:
         if self._scout is scout:

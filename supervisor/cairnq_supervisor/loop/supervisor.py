@@ -73,7 +73,7 @@ class Supervisor:
             resource_queues=frozenset(queues_with_resources(registry, settings.queues) if registry is not None else ()),
         )
         self._renewal = renewal
-        self._reloads = Reloads(self, renewal)
+        self._reloads = Reloads(self, renewal, lambda: self._front.listeners)
         self._renewing = False
         self._fleet = Fleet(self._house, self._review_soon)
         self._farewell = Farewell(self._house, self._fleet)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -19,10 +19,13 @@ from cairnq_supervisor.pure.printable import printable
 from cairnq_supervisor.pure.tally import Tally
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
 from cairnq_supervisor.system.channel import Channel, Received
-from cairnq_supervisor.system.http import HttpServer, Response
+from cairnq_supervisor.system.http import HttpServer, Limits, Response
 
 PATIENCE = 2.0
 """Seconds that the supervisor has to answer. Its loop does nothing that takes longer."""
+
+LONGEST_ANSWER = PATIENCE + Limits().answer_timeout
+"""Seconds from a request to the end of its answer."""
 
 _FRESH = 0.1
 """Seconds for which an answer serves other requests too: a flood of them asks the supervisor ten times a second."""
@@ -77,6 +80,7 @@ class _Gateway:
     def __init__(self, plan: GatewayPlan) -> None:
         self._plan = plan
         self._leaving = asyncio.Event()
+        self._over = asyncio.Event()
         self._oracle: Oracle | None = None
 
     async def live(self, channel: Channel) -> int:
@@ -92,9 +96,10 @@ class _Gateway:
             host, port = listener.getsockname()[:2]
             link.send(Ready())
             link.emit("gateway.listening", host=host, port=port)
-            ends = [asyncio.ensure_future(self._leaving.wait()), asyncio.ensure_future(link.orphaned.wait())]
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            await server.close()
+            await _first_of(self._leaving.wait(), link.orphaned.wait())
+            server.stop()
+        await _first_of(server.finished(), self._over.wait(), link.orphaned.wait())
+        await server.close()
         await link.flush(GOODBYE)
         return Exit.OK
 
@@ -102,8 +107,16 @@ class _Gateway:
         match received.message:
             case Told() as answer if self._oracle is not None:
                 self._oracle.told(answer)
-            case Drain():
+            case Drain(deadline=deadline):
                 self._leaving.set()
+                asyncio.get_running_loop().call_later(max(0.0, deadline - boottime()), self._over.set)
+
+
+async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
 
 
 async def respond(path: str, oracle: Oracle) -> Response:

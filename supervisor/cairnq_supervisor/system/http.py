@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -16,6 +16,9 @@ from cairnq_supervisor.pure.keys import Address
 BACKLOG = 128
 _PAUSE = 0.05
 """Seconds until a connection that could not be accepted is tried again."""
+
+_MOMENT = 0.2
+"""Seconds in which one that was let in last may still ask."""
 
 _REQUEST_LINE = re.compile(rb"([A-Z]+) (/[\x21-\x7e]*) HTTP/1\.([01])")
 _END_OF_HEAD = b"\r\n\r\n"
@@ -58,18 +61,30 @@ class Request:
     keep_alive: bool
 
 
-def listen(address: Address) -> socket.socket:
-    """A listening socket. Raises `OSError` when the address is taken, not this host's, or not resolvable."""
+def listen(address: Address, *, beside: Sequence[socket.socket] = ()) -> socket.socket:
+    """A listening socket. Raises `OSError` when the address is taken, not this host's, or not resolvable.
+
+    `beside`: sockets of this process, about to be closed, that may have the port under another host part. They share
+    it for as long as this call takes, so that nobody else's mistake is covered up.
+    """
     family, _, _, _, where = _resolved(address)
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _share_port([sock, *beside], yes=bool(beside))
         sock.bind(where)
         sock.listen(BACKLOG)
     except OSError:
         sock.close()
         raise
+    finally:
+        _share_port([each for each in (sock, *beside) if each.fileno() >= 0], yes=False)
     return sock
+
+
+def _share_port(sockets: Iterable[socket.socket], *, yes: bool) -> None:
+    for sock in sockets:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, yes)
 
 
 def numeric_host(address: Address) -> str | None:
@@ -85,7 +100,7 @@ def _resolved(address: Address) -> tuple[Any, ...]:
 
 
 class HttpServer:
-    """Serves `listener` until `close`. `respond` is asked once per request.
+    """Serves `listener` until `stop`. `respond` is asked once per request.
 
     One connection is accepted in a turn of the loop, so that one whose request has arrived is read before those that
     came behind it could push it out.
@@ -96,10 +111,10 @@ class HttpServer:
         self._respond = respond
         self._limits = limits or Limits()
         self._connections: set[asyncio.Task[None]] = set()
-        self._idle: dict[asyncio.Task[None], None] = {}
-        """Those that wait for a client, longest first."""
+        self._idle: dict[asyncio.Task[None], bool] = {}
+        """Those that wait for a client, longest first, and whether it was answered before."""
 
-        self._accepting: asyncio.Task[None] | None = None
+        self._stopped = False
 
     @property
     def open_connections(self) -> int:
@@ -107,26 +122,63 @@ class HttpServer:
 
     async def start(self) -> None:
         self._listener.setblocking(False)
-        self._accepting = asyncio.ensure_future(self._accept())
+        self._accept_when_due()
+
+    def stop(self) -> None:
+        """Accept no more than have arrived. Those that are being answered go on, the newest may still ask; the others,
+        which were answered before, are closed. The listener may be closed.
+        """
+        self._stop_accepting()
+        with contextlib.suppress(OSError):  # no descriptor is left for them
+            while self._accept():
+                pass
+        self._close_idle(answered=True)
+        asyncio.get_running_loop().call_later(_MOMENT, self._close_idle)
+
+    async def finished(self) -> None:
+        """After `stop`: every connection has ended."""
+        while self._connections:
+            await asyncio.wait(list(self._connections))
 
     async def close(self) -> None:
         """Accept no more, and cut every connection. The listener stays open."""
-        assert self._accepting is not None
-        tasks = [self._accepting, *self._connections]
-        for task in tasks:
+        self._stop_accepting()
+        for task in list(self._connections):
             task.cancel()
-        await asyncio.wait(tasks)
+        await self.finished()
 
-    async def _accept(self) -> None:
+    def _stop_accepting(self) -> None:
+        if not self._stopped:
+            self._stopped = True
+            asyncio.get_running_loop().remove_reader(self._listener)
+
+    def _accept_when_due(self) -> None:
+        if not self._stopped:
+            asyncio.get_running_loop().add_reader(self._listener, self._accept_or_pause)
+
+    def _accept_or_pause(self) -> None:
         loop = asyncio.get_running_loop()
-        while True:
-            try:
-                sock, _ = await loop.sock_accept(self._listener)
-            except OSError:  # no descriptor for it, or it has left again
-                await asyncio.sleep(_PAUSE)
-            else:
-                self._admit(sock)
-                await asyncio.sleep(0)
+        try:
+            self._accept()
+        except OSError:  # no descriptor for it
+            loop.remove_reader(self._listener)
+            loop.call_later(_PAUSE, self._accept_when_due)
+
+    def _accept(self) -> bool:
+        """False: none waits."""
+        try:
+            sock, _ = self._listener.accept()
+        except BlockingIOError:
+            return False
+        except ConnectionError:  # it has left again
+            return True
+        self._admit(sock)
+        return True
+
+    def _close_idle(self, *, answered: bool = False) -> None:
+        for task, was_answered in list(self._idle.items()):
+            if was_answered or not answered:
+                task.cancel()
 
     def _admit(self, sock: socket.socket) -> None:
         if len(self._connections) >= self._limits.connections and not self._push_out():
@@ -168,9 +220,9 @@ class HttpServer:
     ) -> None:
         """Requests of one connection, one after another."""
         limits, patience = self._limits, self._limits.head_timeout
-        going_on = True
+        going_on, answered = True, False
         while going_on:
-            self._idle[task] = None
+            self._idle[task] = answered
             try:
                 request = await _read(reader, patience, limits.head_timeout)
             except BadRequest as bad:
@@ -179,7 +231,8 @@ class HttpServer:
                 break
             self._idle.pop(task, None)
             response = await self._respond(request.path)
-            going_on, patience = request.keep_alive, limits.idle_timeout
+            going_on, answered = request.keep_alive and not self._stopped, True
+            patience = limits.idle_timeout
             await self._write(writer, response, head_only=request.head_only, going_on=going_on)
         writer.close()
         with contextlib.suppress(OSError):  # it went first
