@@ -42,7 +42,7 @@ def _profiled(file: str | None) -> Iterator[Callable[[], None]]:
 async def main(spec: dict[str, Any]) -> None:
     match spec["do"]:
         case "setup":
-            async with CairnQ.postgres(spec["dsn"]) as client:
+            async with CairnQ.at(spec["dsn"]) as client:
                 await client.get("task_none")
         case "work":
             registry = registered(spec)
@@ -51,7 +51,8 @@ async def main(spec: dict[str, Any]) -> None:
                 with _profiled(spec.get("profile")) as at_end:
                     await common.work_until_stdin_closes(at_end=at_end)
         case "submit":
-            async with CairnQ.postgres(spec["dsn"], max_size=1) as client:
+            one_connection: dict[str, Any] = {} if spec["dsn"].startswith("sqlite:") else {"max_size": 1}
+            async with CairnQ.at(spec["dsn"], **one_connection) as client:
                 await common.submit(
                     spec,
                     lambda payload: client.submit("work", payload),

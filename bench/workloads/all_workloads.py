@@ -22,6 +22,7 @@ from bench.workloads import (
     rest,
     sleeping,
     trigger,
+    watching,
 )
 
 Measure = Callable[[Session], Iterator[Figure]]
@@ -53,4 +54,5 @@ WORKLOADS: dict[str, Measure] = {
     "depth": _bounded("depth", depth.measure),
     "trigger": _bounded("trigger", trigger.measure),
     "embedded": _bounded("embedded", embedded.measure),
+    "watching": _bounded("watching", watching.measure),
 }
