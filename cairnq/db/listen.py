@@ -88,13 +88,21 @@ class Listener:
     async def _serve(self, connection: AsyncConnection[Any]) -> bool:
         """Deliver until the connection ends or a self-test fails; returns whether it ever proved itself."""
         arrived = asyncio.Event()
+
+        def heard(notification: psycopg.Notify) -> None:
+            if notification.channel == self._probe:
+                arrived.set()
+            else:
+                self._on_notify(notification.channel, notification.payload)
+
+        connection.add_notify_handler(heard)  # of what comes with the answer to a statement
         try:
             for channel in (*self._channels, self._probe):
                 statement = self._statements.get("listen", (), {"channel": quote_identifier(channel)})
                 await connection.execute(statement.text.encode())
         except (psycopg.Error, OSError):
             return False
-        delivering = asyncio.create_task(self._deliver(connection, arrived), name="cairnq listener delivery")
+        delivering = asyncio.create_task(_deliver(connection, heard), name="cairnq listener delivery")
         proving = asyncio.create_task(self._prove(arrived), name="cairnq listener self-test")
         try:
             await asyncio.wait({proving, delivering}, return_when=asyncio.FIRST_COMPLETED)
@@ -103,17 +111,6 @@ class Listener:
             delivering.cancel()
             await asyncio.wait({proving, delivering})
         return self._delivers
-
-    async def _deliver(self, connection: AsyncConnection[Any], arrived: asyncio.Event) -> None:
-        """Hand notifications on until the connection ends; `_run` then makes another."""
-        try:
-            async for notification in connection.notifies():
-                if notification.channel == self._probe:
-                    arrived.set()
-                else:
-                    self._on_notify(notification.channel, notification.payload)
-        except (psycopg.Error, OSError):
-            return
 
     async def _prove(self, arrived: asyncio.Event) -> None:
         """Send ourselves a notification now and then; returns when one does not arrive."""
@@ -132,3 +129,35 @@ class Listener:
         if delivers != self._delivers:
             self._delivers = delivers
             self._on_state(delivers)
+
+
+async def _deliver(connection: AsyncConnection[Any], heard: Callable[[psycopg.Notify], None]) -> None:
+    """Hand notifications on until the connection ends; `_run` then makes another.
+
+    Not by `connection.notifies()`: that wakes ten times a second though nothing comes, and hands on two turns of the
+    loop after what came.
+    """
+    loop, wire, encoding = asyncio.get_running_loop(), connection.pgconn, connection.info.encoding
+    ended = asyncio.Event()
+
+    def read() -> None:
+        try:
+            wire.consume_input()
+        except psycopg.Error:  # libpq has closed the descriptor: the number may soon be somebody else's
+            loop.remove_reader(descriptor)
+            ended.set()
+        while (notified := wire.notifies()) is not None:
+            channel, payload = notified.relname.decode(encoding), notified.extra.decode(encoding)
+            heard(psycopg.Notify(channel, payload, notified.be_pid))
+
+    try:
+        descriptor = wire.socket
+    except psycopg.Error:
+        return
+    loop.add_reader(descriptor, read)
+    try:
+        read()  # what came behind the answer to the last statement
+        await ended.wait()
+    finally:
+        if not ended.is_set():
+            loop.remove_reader(descriptor)
