@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from cairnq_supervisor.pure.keeper_messages import Beat, Listening
+from cairnq_supervisor.pure.keeper_messages import Beat, Listening, Policy
 from cairnq_supervisor.pure.messages import Holding, Watched
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from tests.support.stage import Stage
@@ -68,6 +68,12 @@ class History(Stage):
         """Between two beats, or to now."""
         ordered = [since, *(at for at in self.beats if at > since), self.now]
         return max(later - earlier for earlier, later in itertools.pairwise(ordered))
+
+    @property
+    def lease_of_the_keeper(self):
+        """The one that it works by."""
+        told = [message.lease for message in self.keeper.told if isinstance(message, Policy)]
+        return [self.keeper.plan.settings.shortest_lease, *told][-1]
 
     def hold(self, worker, lease):
         worker.table.hold("task", 1, lease_s=lease, sent=self.now)
@@ -185,3 +191,47 @@ def test_a_keeper_that_hangs_while_nobody_holds_anything_is_replaced_and_its_suc
         history.all_become_ready()
     reasons = [fields["reason"] for fields in history.journal.heard("keeper.killed")]
     assert reasons == ["it does not answer", "it does not answer"]
+
+
+class TestTheKeeperWorksByTheShortestLeaseThereIs:
+    """It recovers, and is patient, by it."""
+
+    def reload(self, history, lease):
+        old = history.worker("default")
+        history.reload(default=lease)
+        history.all_become_ready()
+        return old
+
+    def leave(self, history, worker):
+        history.end(worker, code=0)
+        history.turn()
+
+    def test_one_that_became_shorter_counts_at_once(self, begin):
+        history = begin(default=300)
+        self.leave(history, self.reload(history, 30))
+        assert history.lease_of_the_keeper == 30
+
+    def test_one_that_became_longer_counts_when_the_last_worker_of_before_is_gone(self, begin):
+        history = begin(default=30)
+        old = self.reload(history, 300)
+        assert history.lease_of_the_keeper == 30
+        self.leave(history, old)
+        assert history.lease_of_the_keeper == 300
+
+    def test_its_successor_is_told_too(self, begin):
+        history = begin(default=30)
+        self.reload(history, 300)
+        history.end(history.keeper, signal=9)
+        history.turn()
+        assert history.keeper.plan.settings.shortest_lease == 300
+        assert history.lease_of_the_keeper == 30
+
+    def test_the_pause_between_two_keepers_goes_with_it(self, begin):
+        history = begin(default=300)
+        self.leave(history, self.reload(history, 3))
+        for _ in range(5):
+            history.end(history.keeper, signal=9)
+            history.turn()
+            history.now += 3 / 6
+            history.turn()
+            assert history.keeper.can_act

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -54,3 +56,32 @@ def test_a_notification_is_passed_on_for_the_queues_of_this_host_alone() -> None
     queues.append("another_hosts")
     lookout.heard("another_hosts")
     assert link.said[1:] == [Queued("another_hosts")], "a reload may add queues"
+
+
+class Database:
+    """What the keeper asks it for: whether each look is also one for expired leases."""
+
+    def __init__(self) -> None:
+        self.looks: asyncio.Queue[bool] = asyncio.Queue()
+
+    async def ask(self, operation: str, work: Callable[[Database], Awaitable[Outlook]], *, patience: float) -> Outlook:
+        assert operation == "look"
+        return await work(self)
+
+    async def outlook(self, queues: Sequence[str], bound: int, *, expired: bool) -> Outlook:
+        self.looks.put_nowait(expired)
+        return outlook()
+
+
+async def test_a_reload_to_a_shorter_lease_has_expired_ones_looked_for_by_it_and_soon() -> None:
+    database, hour = Database(), 3600.0
+    now = 1000.0
+    parts: list[Any] = [database, Link(), ["default"]]
+    lookout = Lookout(*parts, lease=hour, may_recover=lambda: True, on_sight=lambda: None, clock=lambda: now)
+    looking = asyncio.ensure_future(lookout.run())
+    assert await database.looks.get() is False
+    now += AFTER_NEWS
+    lookout.adapt(0.9)
+    now += 0.3
+    assert await database.looks.get() is True
+    looking.cancel()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from cairnq_supervisor.loop.sizer import LOOK_INTERVAL
 from cairnq_supervisor.pure.messages import Ready
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from tests.support.stage import Stage
@@ -34,13 +37,13 @@ class Room(Stage):
         return self.supervisor._showing.report()["supervisor"]["generation"]
 
     def seat(self, number, generation):
-        return next(seat for seat in self.fleet.workers if (seat.number, seat.generation) == (number, generation))
+        return next(seat for seat in self.roster.of("a") if (seat.number, seat.generation) == (number, generation))
 
     def child(self, seat):
         return next(child for child in self.world.unreaped if child.pid == seat.pid)
 
-    def reload(self, *resource_queues):
-        self.supervisor.reload_accepted(SETTINGS, resource_queues, None)
+    def reload(self, *resource_queues, settings=SETTINGS):
+        self.supervisor.reload_accepted(settings, resource_queues, None)
         self.turn()
 
     def fail_to_boot(self, seat):
@@ -181,3 +184,101 @@ class TestWhatIsSaidOfAReload:
         assert room.journal.heard("reload.finished") == [{"generation": 3}]
         assert room.wanted == [(0, 3), (1, 3)]
         assert room.shown_generation == 3
+
+
+def with_queues(*queues):
+    return replace(SETTINGS, queues=queues)
+
+
+class TestAfterAReloadThatWasGivenUp:
+    """What does not stand up is not what more, or later, workers are made of."""
+
+    def give_up(self, room, **changes):
+        room.reload(**changes)
+        room.fail_to_boot(room.seat(0, 2))
+        assert len(room.journal.heard("reload.failed")) == 1
+
+    def test_scaling_up_hires_workers_of_the_generation_that_stayed(self, room):
+        self.give_up(room, settings=with_queues(QueueSettings("a", processes=2, concurrency=77)))
+        assert room.supervisor.scale(1)
+        room.turn()
+        room.go_on()
+        assert room.wanted == [(0, 1), (1, 1), (2, 1)]
+        assert {seat.queue.concurrency for seat in room.fleet.workers} == {SETTINGS.queues[0].concurrency}
+        assert {child.plan.queue.concurrency for child in room.world.workers()} == {SETTINGS.queues[0].concurrency}
+
+    def test_the_successor_of_a_spent_worker_is_of_it_too(self, room):
+        self.give_up(room)
+        room.roster.replace(room.seat(1, 1), "it is old")
+        room.turn()
+        room.go_on()
+        assert room.wanted == [(0, 1), (1, 1)]
+        assert len(list(room.world.workers())) == 2
+
+    @pytest.mark.parametrize("processes", [1, 2, 4])
+    def test_the_queue_has_as_many_as_before(self, room, processes):
+        self.give_up(room, settings=with_queues(QueueSettings("a", processes=processes, lease=6.0)))
+        room.go_on()
+        assert room.wanted == [(0, 1), (1, 1)]
+        assert room.roster.wanted("a") == 2
+
+    def test_its_range_of_processes_is_the_one_from_before(self, room):
+        self.give_up(room, settings=with_queues(QueueSettings("a", processes=2, max_processes=9, lease=6.0)))
+        room.go_on()
+        for _ in range(SETTINGS.queues[0].concurrency):
+            room.take_tasks(10)
+        assert [seat.room for seat in room.fleet.workers] == [0, 0]
+        room.fleet.sizer.sampled({"a": 1000})
+        room.turn()
+        room.go_on()
+        assert room.wanted == [(0, 1), (1, 1)]
+
+    def test_another_one_that_is_given_up_goes_back_to_the_last_good_one(self, room):
+        room.reload()
+        room.reload()
+        room.fail_to_boot(room.seat(0, 3))
+        room.scale(3)
+        room.go_on()
+        assert room.wanted == [(0, 1), (1, 1), (2, 1)]
+
+    def test_a_place_whose_worker_had_to_leave_first_is_filled_as_before_and_no_other_is_given_up_for_it(self, room):
+        room.reload("a")
+        room.end(room.child(room.seat(0, 1)), code=0)
+        room.turn()
+        room.fail_to_boot(room.seat(0, 2))
+        room.go_on()
+        assert room.wanted == [(0, 1), (1, 1)]
+        (failed,) = room.journal.heard("reload.failed")
+        assert failed["reason"] == "those of a, for a successor does not become ready"
+
+    def test_what_was_replaced_stays_so_and_only_the_rest_goes_back(self, room):
+        room.reload(settings=with_queues(*SETTINGS.queues, QueueSettings("b", lease=6.0)))
+        room.become_ready(room.child(room.seat(0, 2)))
+        room.turn()
+        room.end(room.child(room.seat(0, 1)), code=0)
+        room.turn()
+        room.fail_to_boot(room.seat(1, 2))
+        room.go_on()
+        names = sorted((seat.queue.name, seat.number, seat.generation) for seat in room.fleet.workers)
+        assert names == [("a", 0, 2), ("a", 1, 1), ("b", 0, 2)]
+
+
+def test_a_range_of_processes_that_a_reload_ended_shrinks_nothing_any_more(room):
+    room.reload(settings=with_queues(QueueSettings("a", processes=1, max_processes=4, concurrency=1, lease=6.0)))
+    room.go_on()
+    room.take_tasks(1)
+    room.fleet.sizer.sampled({"a": 10})
+    room.turn()
+    room.go_on()
+    assert len(room.wanted) == 2
+    room.fleet.sizer.sampled({})
+    room.reload(settings=with_queues(QueueSettings("a", processes=3, lease=6.0)))
+    for child in room.world.workers():
+        room.finish_all(child)
+    room.go_on()
+    for _ in range(4):
+        room.now += LOOK_INTERVAL
+        room.turn()
+        room.let_the_keeper_work()
+        room.turn()
+    assert len(room.wanted) == 3

@@ -43,3 +43,10 @@ def test_a_second_step_makes_the_quiet_time_begin_again(steps):
     steps.look(START, 35.0)
     assert not steps.may_recover(64.0)
     assert steps.may_recover(65.0)
+
+
+def test_after_a_reload_a_step_is_one_by_the_lease_that_holds_now(steps):
+    steps.adapt(margin=0.25, quiet=3.0)
+    assert steps.look(START + 0.5, 100.0) == 0.5
+    assert not steps.may_recover(102.9)
+    assert steps.may_recover(103.0)

@@ -103,13 +103,19 @@ class Fleet:
     def renew(self, house: House) -> None:
         """Another generation: by and by every worker is replaced by one of it. The keeper stays."""
         self._house = self.keeper.house = house
-        self.keeper.say(Policy(tuple(queue.name for queue in house.settings.queues), dict(house.settings.retention)))
         self.roster.renew(house)
-        self.sizer = Sizer(house, self.roster)
+        self._size_anew()
         self._quarantine = Quarantine(house, self.roster)
+        self._govern()
         if self._beat_timer is not None:  # the next beat was planned for the leases of before
             self._beat_timer.cancel()
             self._beat_timer = house.reactor.call_after(0.0, self._beat_now)
+
+    def renewed(self) -> None:
+        """Every place is taken, by the new generation or, where it does not stand up, by the one before."""
+        if self.roster.outdated:
+            self._size_anew()
+        self._govern()
 
     # What a worker's seat asks (Steward).
 
@@ -206,6 +212,14 @@ class Fleet:
         if vouched:
             self.keeper.order(vouched)
 
+    def _size_anew(self) -> None:
+        self.sizer.retire()
+        self.sizer = Sizer(self._house, self.roster)
+
+    def _govern(self) -> None:
+        queues = tuple(queue.name for queue in self.roster.queues)
+        self.keeper.govern(Policy(queues, dict(self._house.settings.retention), self._shortest_lease))
+
     def _changed(self) -> None:
         self.nursery.go_on()
         self._review()
@@ -216,10 +230,14 @@ class Fleet:
         return [worker for worker in self.workers if not worker.queue.quarantine]
 
     @property
-    def _beat_interval(self) -> float:
-        """Of the shortest lease there is: after a reload, workers of before go on with theirs."""
+    def _shortest_lease(self) -> float:
+        """After a reload, workers of before go on with theirs."""
         leases = [seat.incarnation.lease for seat in self.workers if seat.incarnation is not None]
-        return min([self._house.settings.shortest_lease, *leases]) / BEATS_PER_LEASE
+        return min([*(queue.lease for queue in self.roster.queues), *leases])
+
+    @property
+    def _beat_interval(self) -> float:
+        return self._shortest_lease / BEATS_PER_LEASE
 
     def _beat_later(self) -> None:
         self._beat_timer = self._house.reactor.call_after(self._beat_interval, self._beat_now)

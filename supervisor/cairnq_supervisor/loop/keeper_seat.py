@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from cairnq_supervisor.loop.child import Errand
@@ -17,6 +17,7 @@ from cairnq_supervisor.pure.keeper_messages import (
     DutyDone,
     Listening,
     Ping,
+    Policy,
     Pong,
     Queued,
     Sampled,
@@ -69,8 +70,7 @@ class KeeperSeat(Seat):
     noun = "keeper"
 
     def __init__(self, house: House, listener: Listener, review: Callable[[], None]) -> None:
-        ceiling = house.settings.shortest_lease * _RESPAWN_PART
-        super().__init__(house, Respawn(first=min(0.5, ceiling), ceiling=ceiling), review)
+        super().__init__(house, _patient(Respawn(), house.settings.shortest_lease), review)
         self.listening = False
         self.duties: dict[str, Duty] = {}
         self.last_beat: Beaten | None = None
@@ -84,6 +84,7 @@ class KeeperSeat(Seat):
         self._ask_timer: Timer | None = None
 
         self._listener = listener
+        self._policy: Policy | None = None
         self._lent: dict[str, Incarnation] = {}
 
     @property
@@ -97,6 +98,8 @@ class KeeperSeat(Seat):
     def forked(self) -> None:
         """Said before it listens: it finds all this in its channel when it boots."""
         self._asked_at = None
+        if self._policy is not None:
+            self.say(self._policy)
         for incarnation in self._lent.values():
             self.say(*incarnation.lend())
         for duty in self.duties.values():
@@ -137,6 +140,12 @@ class KeeperSeat(Seat):
         if self.state is SeatState.READY:
             self.check(interval=_ASK_EVERY)
             self._ask_later()
+
+    def govern(self, policy: Policy) -> None:
+        """After a reload: what it was born with holds no longer."""
+        self._policy = policy
+        self.respawn = _patient(self.respawn, policy.lease)
+        self.say(policy)
 
     def lend(self, incarnation: Incarnation) -> None:
         self._lent[incarnation.worker_id] = incarnation
@@ -208,3 +217,9 @@ class KeeperSeat(Seat):
             duty.incarnation.close()
             self.house.emit("worker.forgotten", **duty.identity)
             self._review()
+
+
+def _patient(respawn: Respawn, lease: float) -> Respawn:
+    """The same record of deaths, with the pauses that go with the shortest lease (seconds)."""
+    ceiling = lease * _RESPAWN_PART
+    return replace(respawn, first=min(0.5, ceiling), ceiling=ceiling)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from cairnq_supervisor.loop.house import House
+from cairnq_supervisor.loop.posts import Posts
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
 from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.settings import QueueSettings
@@ -19,10 +20,9 @@ _AT_WORK = frozenset({SeatState.READY, SeatState.QUIESCING})
 
 @dataclass(slots=True)
 class _Replacement:
-    """A successor for one seat. `queue` is as the successor is to have it."""
+    """A successor for one seat."""
 
     old: WorkerSeat
-    queue: QueueSettings
     new: WorkerSeat | None = None
 
     @property
@@ -40,8 +40,8 @@ class Roster:
         self._current: _Replacement | None = None
         self._paused: set[str] = set()
         self._quiesced = False
-        self._want = {queue.name: queue.processes for queue in house.settings.queues}
         self.generation = 1
+        self._posts = Posts(house, self.generation)
         self.seats: list[WorkerSeat] = []
 
     def open(self) -> None:
@@ -53,11 +53,11 @@ class Roster:
 
     @property
     def queues(self) -> tuple[QueueSettings, ...]:
-        return self._house.settings.queues
+        return self._posts.queues
 
     def wanted(self, queue: str) -> int:
         """Processes that this queue is to have."""
-        return self._want.get(queue, 0)
+        return self._posts.want(queue)
 
     @property
     def oldest(self) -> int:
@@ -105,7 +105,7 @@ class Roster:
 
     def scale(self, queue: QueueSettings, processes: int) -> None:
         """Fill new seats with the lowest free numbers; those with the highest leave first."""
-        self._want[queue.name] = processes
+        self._posts.of(queue.name).want = processes
         places = self._places(queue.name)
         for number in sorted(places)[processes:]:
             self._vacate(queue.name, number)
@@ -114,7 +114,8 @@ class Roster:
             self.hire(queue, next(free))
 
     def hire(self, queue: QueueSettings, slot: int) -> WorkerSeat:
-        seat = self._make_seat(self._house, queue, slot, self.generation)
+        post = self._posts.of(queue.name)
+        seat = self._make_seat(post.house, queue, slot, post.generation)
         self.seats.append(seat)
         if self.is_paused(queue.name):
             seat.quiesce()
@@ -157,23 +158,23 @@ class Roster:
             if seat.queue.quarantine:
                 self.dismiss(seat)
             else:
-                self._replacements.append(_Replacement(seat, seat.queue))
+                self._replacements.append(_Replacement(seat))
                 self.tidy()
 
     def renew(self, house: House) -> None:
         """Another configuration: queues that are gone leave, new ones come, and every other seat gets a successor."""
+        outdated = self.outdated
         self.generation += 1
         self._house = house
-        queues = {queue.name: queue for queue in self.queues}
-        self._break_off(queues)
-        self._want = {name: queue.processes for name, queue in queues.items()}
+        self._posts.renew(house, self.generation, outdated=outdated)
+        self._break_off()
         for seat in list(self.seats):
-            if (seat.queue.name not in queues or seat.queue.quarantine) and seat.wanted:
+            if (seat.queue.name not in self._posts or seat.queue.quarantine) and seat.wanted:
                 self.dismiss(seat)
-        for queue in queues.values():
+        for queue in self.queues:
             places = self._places(queue.name)
             for number in sorted(places)[: queue.processes]:
-                self._replacements.extend(_Replacement(seat, queue) for seat in places[number])
+                self._replacements.extend(_Replacement(seat) for seat in places[number])
             self.scale(queue, queue.processes)
         self.tidy()
 
@@ -201,8 +202,8 @@ class Roster:
             self.dismiss(one.old)
             return True
         failed = one.new.respawn.hopeless and not one.new.live
-        if failed and one.old.wanted:
-            self._abandon(one)
+        if failed and (one.old.wanted or one.old.generation < one.new.generation):
+            self._abandon(one.old, one.new)
             return True
         if failed or not one.new.wanted or (one.new.state in _AT_WORK and one.old.state is SeatState.STOPPED):
             self._current = None
@@ -211,32 +212,45 @@ class Roster:
 
     def _begin(self, one: _Replacement) -> bool:
         """The successor first, unless two must not be there at the same time, or there is nobody to wait for."""
-        first_out = not one.old.live or one.queue.name in self._house.resource_queues
+        post = self._posts.of(one.old.queue.name)
+        first_out = not one.old.live or post.queue.name in post.house.resource_queues
         if first_out and one.old.wanted:
             self.dismiss(one.old)
             return True
         if first_out and one.old.state is not SeatState.STOPPED:
             return False
-        one.new = self.hire(one.queue, one.old.number)
+        one.new = self.hire(post.queue, one.old.number)
         return True
 
-    def _abandon(self, one: _Replacement) -> None:
+    def _abandon(self, old: WorkerSeat, new: WorkerSeat) -> None:
         """The old one stays. What cannot start in one place would not start in the others."""
-        assert one.new is not None
-        self._house.emit("worker.replacement-failed", **one.old.identity, reason="its successor does not become ready")
-        self.dismiss(one.new)
+        self._house.emit("worker.replacement-failed", **old.identity, reason="its successor does not become ready")
+        self.dismiss(new)
         self._replacements.clear()
         self._current = None
+        if old.generation < new.generation:
+            for queue in {old.queue.name, *self.outdated}:
+                self._fall_back(queue)
 
-    def _break_off(self, queues: Mapping[str, QueueSettings]) -> None:
+    def _fall_back(self, queue: str) -> None:
+        """As it was before a generation that does not stand up, but for those of it that do."""
+        post = self._posts.fall_back(queue)
+        if post is None:
+            return
+        for seat in list(self.of(queue)):
+            if seat.generation > post.generation and seat.state not in _AT_WORK and seat.wanted:
+                self.dismiss(seat)
+        self.scale(post.queue, post.want)
+
+    def _break_off(self) -> None:
         """Successors of the last generation are not waited for: they may be what this one is to mend."""
         self._replacements.clear()
         one, self._current = self._current, None
         if one is None:
             return
         if one.new is None:
-            if one.queue.name in queues:  # the old one is leaving: its successor will be of this generation
-                self._current = _Replacement(one.old, queues[one.queue.name])
+            if one.old.queue.name in self._posts:  # the old one is leaving: its successor will be of this generation
+                self._current = one
         elif one.old.wanted:
             self.dismiss(one.old if one.new.state in _AT_WORK else one.new)
 

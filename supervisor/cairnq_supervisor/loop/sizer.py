@@ -26,6 +26,10 @@ class Sizer:
         self._due: dict[str, int] = {}
         self._looking: set[str] = set()
 
+    def retire(self) -> None:
+        """Another one decides from now on, whatever this one still wanted to look at."""
+        self._sizings.clear()
+
     def leave_alone(self, queue: str) -> None:
         """An operator has decided."""
         self._sizings.pop(queue, None)

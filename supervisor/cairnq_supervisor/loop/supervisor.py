@@ -150,6 +150,7 @@ class Supervisor:
     def _renewed(self) -> None:
         """Or given up: the roster leaves those where they are whose successors cannot start."""
         self._renewing = False
+        self._fleet.renewed()
         if outdated := self._fleet.roster.outdated:
             self.reload_failed(f"those of {', '.join(outdated)}, for a successor does not become ready")
             return

@@ -58,10 +58,14 @@ class Settle(Message):
 
 @dataclass(frozen=True, slots=True)
 class Policy(Message):
-    """The configuration was reloaded: these are the queues of this host, and the seconds after which tasks go."""
+    """The configuration was reloaded: these are the queues of this host, and the seconds after which tasks go.
+
+    `lease`: seconds, the shortest of any worker there is.
+    """
 
     queues: tuple[str, ...]
     retention: dict[str, Any]
+    lease: float
 
 
 @dataclass(frozen=True, slots=True)

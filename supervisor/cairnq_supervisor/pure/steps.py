@@ -20,6 +20,11 @@ class ClockSteps:
         self._stepped_at = float("-inf")
         self._owes_renewal = False
 
+    def adapt(self, *, margin: float, quiet: float) -> None:
+        """Other leases: what is known of the last step stays."""
+        self._margin = margin
+        self._quiet = quiet
+
     def look(self, offset: float, now: float) -> float:
         """Seconds by which the wall clock has stepped since the last look; 0.0 where it has not."""
         by, self._offset = offset - self._offset, offset

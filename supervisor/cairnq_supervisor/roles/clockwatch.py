@@ -26,6 +26,11 @@ class ClockWatch:
         self.take_renewal = self._steps.take_renewal
         self.owe_renewal = self._steps.owe_renewal
 
+    def adapt(self, lease: float) -> None:
+        """A reload has changed it."""
+        self._lease = lease
+        self._steps.adapt(margin=margin(lease), quiet=lease)
+
     def look(self) -> None:
         by = self._steps.look(wall_offset(), boottime())
         if by:

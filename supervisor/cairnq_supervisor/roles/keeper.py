@@ -152,6 +152,15 @@ class _Keeper:
         """Not for a while after the clock by which leases end was set."""
         return self._beating.clockwatch is None or self._beating.clockwatch.may_recover()
 
+    def _adopt(self, policy: Policy) -> None:
+        self._queues[:] = policy.queues
+        self._retention.clear()
+        self._retention.update(policy.retention)
+        self._lookout.adapt(policy.lease)
+        self._sampling.patience = policy.lease / 3
+        if self._beating.clockwatch is not None:
+            self._beating.clockwatch.adapt(policy.lease)
+
     def _obey(self, received: Received) -> None:
         match received.message:
             case Lend(worker_id=worker_id, capacity=capacity, lease=lease):
@@ -163,10 +172,8 @@ class _Keeper:
                 self._beating.order(order)
             case Settle() as duty:
                 self._duties.begin(duty)
-            case Policy(queues=queues, retention=retention):
-                self._queues[:] = queues
-                self._retention.clear()
-                self._retention.update(retention)
+            case Policy() as policy:
+                self._adopt(policy)
             case Ping():
                 self._link.send(Pong())
             case Drain():

@@ -64,19 +64,25 @@ class Lookout:
         self._connection = connection
         self._link = link
         self._queues = queues
-        self._lease = lease
         self._may_recover = may_recover
         self._on_sight = on_sight
         self._clock = clock
-        self._recovery_interval = min(lease / 3, _RECOVERY_CEILING)
-        self._recover_at = clock() + self._recovery_interval
         self._due: frozenset[str] = frozenset()
         self._news = asyncio.Event()
+        self._recover_at = float("inf")
+        self.adapt(lease)
         self.sees = False
         """The latest look was answered."""
 
         self.is_idle = False
         """At the last look nothing was due and nothing ran: there is nothing to count."""
+
+    def adapt(self, lease: float) -> None:
+        """From now on this is the shortest lease; a look that was planned by a longer one comes sooner."""
+        self._lease = lease
+        self._recovery_interval = min(lease / 3, _RECOVERY_CEILING)
+        self._recover_at = min(self._recover_at, self._clock() + self._recovery_interval)
+        self._news.set()
 
     def heard(self, queue: str) -> None:
         """A notification came. What it tells of may be due later; or of a queue that only other hosts have."""

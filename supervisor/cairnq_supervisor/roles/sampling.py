@@ -36,7 +36,7 @@ class Sampling:
         self._connection = connection
         self._link = link
         self._queues = queues
-        self._patience = patience
+        self.patience = patience
         self._is_idle = is_idle
         self._soon = asyncio.Event()
         self._is_asked = False
@@ -56,7 +56,7 @@ class Sampling:
             found: Mapping[str, QueueBacklog] | None = {}
             if is_asked or not self._is_idle():
                 found = await self._connection.ask(
-                    "backlog", lambda store: store.backlog(self._queues, BOUND), patience=self._patience
+                    "backlog", lambda store: store.backlog(self._queues, BOUND), patience=self.patience
                 )
             if found is not None:
                 counted = {queue: (one.due, one.running, one.oldest_ms, one.suspects) for queue, one in found.items()}
