@@ -69,16 +69,11 @@ def _database(kind: str, folder: Path) -> Iterator[str]:
         yield url
 
 
-def _client(database: str) -> CairnQ:
-    path = database.removeprefix("sqlite:///")
-    return CairnQ.sqlite(path) if path != database else CairnQ.postgres(database, max_size=2)
-
-
 async def _demonstrate(folder: Path, database: str) -> int:
     _cancel_on(signal.SIGTERM)
     where = "its own cairnq.db" if database.startswith("sqlite:") else database
     print(f"$ cd {folder} && cairnq run   # on {where}", flush=True)
-    async with _client(database) as client, running(folder, database) as fleet:
+    async with CairnQ.at(database) as client, running(folder, database) as fleet:
         began = time.monotonic()
         crawl = await _submit(client)
         with screen() as shown:
@@ -94,11 +89,10 @@ async def _demonstrate(folder: Path, database: str) -> int:
 async def _submit(client: CairnQ) -> Task:
     crawl = await client.submit("crawl", {"folder": str(REPOSITORY), "most": FILES}, queue="files", priority=2)
     items = [{"name": "unreliable", "payload": number, "queue": "files"} for number in range(UNRELIABLE)]
-    # Whoever shares a process with one of the deadly loses an attempt with it: there is one to spare.
     items += [
         {"name": "deadly", "queue": "files", "delay_ms": delay_ms, "priority": 1} for delay_ms in DEADLY_DELAYS_MS
     ]
-    await client.submit_many([{**item, "max_attempts": 5} for item in items])
+    await client.submit_many(items)
     return crawl
 
 
@@ -134,9 +128,9 @@ def _tell(tasks: list[Task], fleet: Fleet, took: float) -> None:
     words = sum(task.result["words"] for task in tasks if task.name == "summarise" and task.succeeded)
     print()
     print(f"{succeeded} of {len(tasks)} tasks succeeded in {took:.1f} s, {len(tasks) / took:.0f} a second")
-    print(f"{again} of them took more than one attempt:")
     print(f"  {fleet.count('task.failed')} failed by an exception, and were tried again after a pause")
-    print(f"  {held} recovered from {fleet.count('worker.died')} worker process(es) that SIGKILL ended; none was lost")
+    print(f"  {held} were in the hands of {fleet.count('worker.died')} worker(s) that SIGKILL ended; none was lost")
+    print(f"  {again} took more than one attempt: the death of a worker costs the tasks beside the deadly one none")
     print(f"{FILES} files hashed and summarised: {lines:,} lines, {words:,} words of five letters or more")
 
 

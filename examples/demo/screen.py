@@ -51,9 +51,10 @@ def news_of(event: Event) -> str | None:
             return f"worker {event['queue']}/{event['slot']} (pid {event['pid']}) died: {event['cause']}"
         case "worker.settled":
             total, took_ms = event["requeued"] + event["released"], event["took_ms"]
-            return f"the keeper has queued the {total} task(s) that it held again, {took_ms} ms after its death"
+            return f"its {total} task(s) are queued again, {took_ms} ms after its death"
         case "worker.ready":
-            return f"worker {event['queue']}/{event['slot']} is ready (pid {event['pid']})"
+            alone = ", to run one suspect of two deaths at a time" if str(event["slot"]).startswith("s") else ""
+            return f"worker {event['queue']}/{event['slot']} is ready (pid {event['pid']}){alone}"
     return None
 
 

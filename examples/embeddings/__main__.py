@@ -29,24 +29,19 @@ def main() -> None:
             asyncio.run(wait(database))
 
 
-def client_of(database: str) -> cairnq.CairnQ:
-    path = database.removeprefix("sqlite:///")
-    return cairnq.CairnQ.sqlite(path) if path != database else cairnq.CairnQ.postgres(database)
-
-
 def texts() -> Iterable[str]:
     for path in sorted((HERE.parents[1] / "docs").rglob("*.md")):
         yield from (part for part in path.read_text().split("\n\n") if len(part) > 100)
 
 
 async def submit(database: str) -> None:
-    async with client_of(database) as client:
+    async with cairnq.CairnQ.at(database) as client:
         items = [{"name": EMBED, "payload": text, "queue": "embeddings"} for text in texts()]
         print(f"{len(await client.submit_many(items))} texts submitted")
 
 
 async def wait(database: str) -> None:
-    async with client_of(database) as client:
+    async with cairnq.CairnQ.at(database) as client:
         tasks = await asyncio.gather(*[client.wait(task.id) for task in await client.list(limit=10_000)])
     found = {task.payload: task.result for task in tasks if task.succeeded}
     print(f"{len(found)} embedded; {of_calls(found.values())}")

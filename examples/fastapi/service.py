@@ -30,14 +30,9 @@ class Wanted(BaseModel):
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """One client for the whole process. `max_queue_depth`: rather refuse than pile up."""
-    async with client_of(os.environ["DATABASE_URL"], max_queue_depth=1000, max_queue_wait_ms=0) as tasks:
+    async with cairnq.CairnQ.at(os.environ["DATABASE_URL"], max_queue_depth=1000, max_queue_wait_ms=0) as tasks:
         app.state.tasks = tasks
         yield
-
-
-def client_of(database: str, **options: Any) -> cairnq.CairnQ:
-    path = database.removeprefix("sqlite:///")
-    return cairnq.CairnQ.sqlite(path, **options) if path != database else cairnq.CairnQ.postgres(database, **options)
 
 
 def the_client(request: Request) -> cairnq.CairnQ:

@@ -9,13 +9,8 @@ from pathlib import Path
 from cairnq.sync import CairnQ
 
 
-def client_of(database: str) -> CairnQ:
-    path = database.removeprefix("sqlite:///")
-    return CairnQ.sqlite(path) if path != database else CairnQ.postgres(database)
-
-
 def main(folder: Path, database: str) -> None:
-    with client_of(database) as tasks:
+    with CairnQ.at(database) as tasks:
         walk = tasks.call("walk", str(folder), queue="reports", timeout_ms=60_000)
         print(f"{walk['files']} files to inspect")
         report = tasks.wait(walk["report"], timeout_ms=600_000).result

@@ -6,10 +6,4 @@ from django.conf import settings
 
 from cairnq.sync import CairnQ
 
-
-def client_of(database: str) -> CairnQ:
-    path = database.removeprefix("sqlite:///")
-    return CairnQ.sqlite(path) if path != database else CairnQ.postgres(database, max_size=4)
-
-
-tasks = client_of(settings.DATABASE_URL)
+tasks = CairnQ.at(settings.DATABASE_URL)
