@@ -157,9 +157,10 @@ def test_bytes_of_one_queue_are_news_to_another_only_under_a_ceiling_of_the_host
 class Seat:
     """What the ledger's keeper needs of a worker's seat."""
 
-    def __init__(self, payloads):
+    def __init__(self, payloads, queue="default", *, bound_by_host=False):
         self.ledger = payloads.ledger
-        self.place = payloads.enter("default")
+        self.place = payloads.enter(queue)
+        self.bound_by_host = bound_by_host
         self.waited_when_told = []
 
     def say(self, message):
@@ -173,12 +174,25 @@ def test_the_supervisor_tells_each_that_waits_once_until_it_says_so_again():
     seats += [Seat(payloads) for _ in range(2)]
     patient, busy = seats
     payloads.ledger.wait(patient.place.row, waits=True)
-    payloads.freed()
-    payloads.freed()
+    payloads.freed(busy.place)
+    payloads.freed(busy.place)
     assert patient.waited_when_told == [False], "cleared before it is told, or a refusal between would be lost"
     payloads.ledger.wait(patient.place.row, waits=True)
-    payloads.freed()
+    payloads.freed(busy.place)
     assert (len(patient.waited_when_told), busy.waited_when_told) == (2, [])
+
+
+def test_the_supervisor_tells_of_one_queues_bytes_another_only_where_the_host_has_a_ceiling():
+    seats = []
+    payloads = Payloads(lambda: seats)
+    seats += [Seat(payloads), Seat(payloads, "mail"), Seat(payloads, "video", bound_by_host=True), Seat(payloads)]
+    for seat in seats[:3]:
+        payloads.ledger.wait(seat.place.row, waits=True)
+    payloads.freed(seats[3].place)
+    assert [len(seat.waited_when_told) for seat in seats] == [1, 0, 1, 0]
+    assert payloads.ledger.waiting() == [seats[1].place.row], "nothing was said to it: it waits on"
+    payloads.leave(seats[1].place._replace(row=seats[3].place.row))
+    assert len(seats[1].waited_when_told) == 1
 
 
 def test_without_a_ceiling_nothing_is_bounded_and_nobody_waits(ledger):

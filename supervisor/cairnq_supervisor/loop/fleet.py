@@ -128,8 +128,8 @@ class Fleet:
     def leave(self, place: Place) -> None:
         self.payloads.leave(place)
 
-    def bytes_freed(self) -> None:
-        self.payloads.freed()
+    def bytes_freed(self, by: Place) -> None:
+        self.payloads.freed(by)
 
     def lend(self, incarnation: Incarnation) -> None:
         self.keeper.lend(incarnation)

@@ -35,16 +35,17 @@ class Payloads:
     def leave(self, place: Place) -> None:
         """No process uses it any more. What it held is free, and somebody may have waited for that."""
         self.ledger.clear(place.row)
-        self.freed()
+        self.freed(place)
 
-    def freed(self) -> None:
-        """Tell each that waits once: it says anew that it waits if it is refused anew.
+    def freed(self, by: Place) -> None:
+        """Tell each that waits and whom bytes of this queue may help, once: it says so anew if it is refused anew.
 
         The row is cleared first, so that a refusal after that is not lost. One whose loop does not turn, or that has
         nothing to start any more, is told once and not for every task of the others.
         """
         waiting = set(self.ledger.waiting())
         for seat in self._workers():
-            if seat.place is not None and seat.place.row in waiting:
-                self.ledger.wait(seat.place.row, waits=False)
+            place = seat.place
+            if place is not None and place.row in waiting and (place.queue == by.queue or seat.bound_by_host):
+                self.ledger.wait(place.row, waits=False)
                 seat.say(BytesFreed())

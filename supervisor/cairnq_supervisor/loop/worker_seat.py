@@ -47,7 +47,7 @@ class Steward(Protocol):
     def line_up(self, seat: WorkerSeat) -> None: ...
     def enter(self, queue: str) -> tuple[Ledger, Place]: ...
     def leave(self, place: Place) -> None: ...
-    def bytes_freed(self) -> None: ...
+    def bytes_freed(self, by: Place) -> None: ...
     def lend(self, incarnation: Incarnation) -> None: ...
     def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None: ...
     def beats_needed(self, incarnation: Incarnation) -> None: ...
@@ -112,6 +112,11 @@ class WorkerSeat(Seat):
     def line(self) -> str:
         """What its tasks wait in. Suspects do not wait in line with the others for a resource."""
         return f"{self.queue.name} (suspects)" if self.queue.quarantine else self.queue.name
+
+    @property
+    def bound_by_host(self) -> bool:
+        """Its payloads stand under a ceiling together with those of other queues."""
+        return self.house.settings.max_in_flight_bytes is not None
 
     @property
     def vouched(self) -> bool:
@@ -195,8 +200,8 @@ class WorkerSeat(Seat):
                 self._steward.beats_needed(self.incarnation)
             case Overrun():
                 self.kill("a call outran max_run and does not end", from_outside=True)
-            case BytesFreed():
-                self._steward.bytes_freed()
+            case BytesFreed() if self.place is not None:
+                self._steward.bytes_freed(self.place)
             case Exhausting():
                 self._steward.pass_on(self.queue.name)
             case Uses(amounts=amounts):
