@@ -175,6 +175,8 @@ class Claimer:
             self._looks.again()
         if claimed:
             await self._take_in(claimed, sent)
+            if len(claimed) < draws.most:
+                await asyncio.sleep(0)  # nothing hurries to look once more: the calls start first
 
     async def _is_cleared_up(self) -> bool:
         """Whether a claim may follow: nothing is in doubt any more, and no release has begun meanwhile."""
