@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import NoneType
 from typing import Any
 
 
@@ -16,6 +17,8 @@ def array_literal(items: Sequence[Any]) -> str:
     if kinds == {str} and (text := "\0".join(items)).count("\0") == len(items) - 1:
         # All at once. What holds a NUL character itself, which PostgreSQL refuses, goes the other way.
         return '{"' + _escaped(text).replace("\0", '","') + '"}'
+    if kinds == {NoneType}:
+        return "{" + "null," * (len(items) - 1) + "null}"
     if kinds == {int}:
         return "{" + str(list(items))[1:-1] + "}"
     return "{" + ",".join([_element(item) for item in items]) + "}"

@@ -21,7 +21,8 @@ class UlidGenerator:
     """Makes ULIDs that rise within a process, also within one millisecond and under a clock that steps back.
 
     Each call with the time of the call before (or an earlier one) adds one to the random part instead
-    of drawing it anew, so that ids made in a loop keep the order in which they were made.
+    of drawing it anew, so that ids made in a loop keep the order in which they were made; all but the last two
+    characters are then those of the one before, 1,023 times in 1,024.
     """
 
     def __init__(self) -> None:
@@ -29,6 +30,8 @@ class UlidGenerator:
         self._last_ms = -1
         self._last_time = ""
         self._last_random = 0
+        self._head = ""
+        """The last ULID less its last two characters."""
 
     def next(self, now_ms: int) -> str:
         with self._lock:
@@ -37,9 +40,13 @@ class UlidGenerator:
                 self._last_time = _crockford(now_ms, _TIME_CHARS)
                 # The top bit stays clear, so that 2^79 increments fit into one millisecond.
                 self._last_random = int.from_bytes(os.urandom(10), "big") >> 1
+                carried = True
             else:
                 self._last_random += 1
-            return self._last_time + _crockford(self._last_random, _RANDOM_CHARS)
+                carried = self._last_random & 1023 == 0
+            if carried:
+                self._head = self._last_time + _crockford(self._last_random >> 10, _RANDOM_CHARS - 2)
+            return self._head + _PAIRS[self._last_random & 1023]
 
 
 _generator = UlidGenerator()

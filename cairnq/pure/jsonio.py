@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import json.encoder
 import re
 from typing import Any
 
@@ -17,6 +18,10 @@ def _record(value: Any) -> dict[str, Any]:
 
 
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_record)
+_write: Any = json.encoder.c_make_encoder and json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+    None, _record, json.encoder.encode_basestring, None, ":", ",", False, False, False
+)
+"""What `_encoder` makes anew for each value, where the interpreter has it. It takes a circle for endless nesting."""
 # An escaped NUL: \u0000 after an even number of backslashes.
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
@@ -32,7 +37,7 @@ def encode(value: Any, what: str = "value") -> str:
         return "null"
     try:
         _refuse_odd_keys(value, what)
-        text = _encoder.encode(value)
+        text = _text_of(value)
     except RecursionError as error:
         raise SerializationError(f"{what} is nested too deeply for JSON, or holds itself") from error
     except (TypeError, ValueError) as error:
@@ -47,6 +52,15 @@ def encode(value: Any, what: str = "value") -> str:
                 f"{what} holds a lone surrogate (\\u{ord(text[error.start]):04x}), which is not valid Unicode"
             ) from error
     return text
+
+
+def _text_of(value: Any) -> str:
+    if _write is not None:
+        try:
+            return "".join(_write(value, 0))
+        except (RecursionError, TypeError, ValueError):
+            pass  # `_encoder` says what is wrong
+    return _encoder.encode(value)
 
 
 def decode(text: str | None) -> Any:

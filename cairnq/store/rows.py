@@ -7,6 +7,7 @@ from dataclasses import fields, make_dataclass
 from json import JSONDecoder
 from typing import Any
 
+from cairnq.pure.arguments import Submission
 from cairnq.pure.jsonio import decode, size_of
 from cairnq.pure.models import ClaimedTask, Task
 
@@ -21,6 +22,38 @@ def task(row: Sequence[Any]) -> Task:
     columns = list(row)
     columns[4:8] = [None if text is None else value(text) for text in row[4:8]]
     draft = _Draft(*columns)
+    draft.__class__ = Task
+    made: Task = draft
+    return made
+
+
+def queued(item: Submission, created_at_ms: int) -> Task:
+    """The task as it now stands: what was sent, and the time that the database chose."""
+    draft = _Draft(
+        item.id,
+        item.name,
+        item.queue,
+        "queued",
+        value(item.payload),
+        None,
+        None,
+        {} if item.metadata == "{}" else value(item.metadata),
+        None,
+        None,
+        0,
+        item.max_attempts,
+        item.priority,
+        None,
+        None,
+        created_at_ms + item.delay_ms,
+        None,
+        item.parent_id,
+        item.root_id or item.id,
+        item.correlation_id,
+        created_at_ms,
+        created_at_ms,
+        None,
+    )
     draft.__class__ = Task
     made: Task = draft
     return made

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from cairnq.db.session import Row
 from cairnq.pure import arguments
 from cairnq.pure.arguments import Submission
 from cairnq.pure.errors import AlreadyExists, InvalidArgument
@@ -120,67 +119,28 @@ def _decide(submissions: Sequence[Submission], standing: Mapping[str, Task]) -> 
 
 
 async def _insert_one(bound: BoundSession, item: Submission) -> Task:
-    found = await bound.rows(
-        "submit_one",
-        id=item.id,
-        name=item.name,
-        queue=item.queue,
-        payload=item.payload,
-        metadata=item.metadata,
-        max_attempts=item.max_attempts,
-        priority=item.priority,
-        parent_id=item.parent_id,
-        root_id=item.root_id,
-        correlation_id=item.correlation_id,
-        delay_ms=item.delay_ms,
-    )
-    return _inserted(item, found[0])
+    found = await bound.rows("submit_one", **item._asdict())
+    return rows.queued(item, found[0][0])
 
 
 async def _insert_many(bound: BoundSession, items: Sequence[Submission]) -> list[Task]:
-    found = await bound.rows(
-        "submit",
-        ids=[item.id for item in items],
-        names=[item.name for item in items],
-        queues=[item.queue for item in items],
-        payloads=[item.payload for item in items],
-        metadatas=[item.metadata for item in items],
-        max_attempts=[item.max_attempts for item in items],
-        priorities=[item.priority for item in items],
-        parent_ids=[item.parent_id for item in items],
-        root_ids=[item.root_id for item in items],
-        correlation_ids=[item.correlation_id for item in items],
-        delays_ms=[item.delay_ms for item in items],
-    )
-    by_id = {row[0]: row for row in found}
-    return [_inserted(item, by_id[item.id]) for item in items]
+    columns = dict(zip(Submission._fields, map(list, zip(*items, strict=True)), strict=True))
+    found = await bound.rows("submit", **{plural: columns[field] for plural, field in _PLURALS.items()})
+    created_at_ms = found[0][0]
+    return [rows.queued(item, created_at_ms) for item in items]
 
 
-def _inserted(item: Submission, row: Row) -> Task:
-    """The task as it now stands: what was sent, and the times that the database chose."""
-    _, run_at_ms, created_at_ms = row
-    return Task(
-        id=item.id,
-        name=item.name,
-        queue=item.queue,
-        status="queued",
-        payload=rows.value(item.payload),
-        result=None,
-        error=None,
-        metadata=rows.value(item.metadata),
-        progress=None,
-        message=None,
-        attempt=0,
-        max_attempts=item.max_attempts,
-        priority=item.priority,
-        worker_id=None,
-        lease_until_ms=None,
-        run_at_ms=run_at_ms,
-        cancel_requested_at_ms=None,
-        parent_id=item.parent_id,
-        root_id=item.root_id or item.id,
-        correlation_id=item.correlation_id,
-        created_at_ms=created_at_ms,
-        updated_at_ms=created_at_ms,
-        completed_at_ms=None,
-    )
+_PLURALS = {
+    "ids": "id",
+    "names": "name",
+    "queues": "queue",
+    "payloads": "payload",
+    "metadatas": "metadata",
+    "max_attempts": "max_attempts",
+    "priorities": "priority",
+    "parent_ids": "parent_id",
+    "root_ids": "root_id",
+    "correlation_ids": "correlation_id",
+    "delays_ms": "delay_ms",
+}
+"""The arrays that the statement takes, and what of a submission goes into each."""

@@ -1,7 +1,7 @@
 -- Insert one queued task: the form of the common call, without arrays.
 -- Params: :id, :name, :queue text, :payload, :metadata text (JSON), :max_attempts, :priority integer,
 --   :parent_id, :root_id, :correlation_id text (null: none; a null root_id is the task's own id), :delay_ms bigint.
--- Result: id, run_at_ms, created_at_ms. Locks: none but its own row.
+-- Result: created_at_ms; run_at_ms is that and the delay. Locks: none but its own row.
 insert into cairnq_tasks as t (
     id, name, queue, status, payload, metadata, max_attempts, priority,
     parent_id, root_id, correlation_id, run_at_ms, created_at_ms, updated_at_ms
@@ -11,4 +11,4 @@ select :id::text, :name::text, :queue::text, 'queued', :payload::text::jsonb, :m
     :parent_id::text, coalesce(:root_id::text, :id::text), :correlation_id::text,
     clock.now_ms + :delay_ms::bigint, clock.now_ms, clock.now_ms
 from (select @now_ms as now_ms) clock
-returning t.id, t.run_at_ms, t.created_at_ms
+returning t.created_at_ms

@@ -1,7 +1,8 @@
 -- Insert queued tasks, one or many.
 -- Params: arrays of one length :ids, :names, :queues, :payloads (JSON), :metadatas (JSON), :max_attempts, :priorities,
 --   :parent_ids, :root_ids, :correlation_ids (null: none; a null root_id is the task's own id), :delays_ms.
--- Result: id, run_at_ms, created_at_ms. Locks: the file's writer.
+-- Result: created_at_ms, a row for each and the same in all; each run_at_ms is that and the delay.
+-- Locks: the file's writer.
 insert into cairnq_tasks (
     id, name, queue, status, payload, metadata, max_attempts, priority,
     parent_id, root_id, correlation_id, run_at_ms, created_at_ms, updated_at_ms
@@ -14,4 +15,4 @@ select json_extract(i.value, '$[0]'), json_extract(i.value, '$[1]'), json_extrac
 from json_each(:(
     ids, names, queues, payloads, metadatas, max_attempts, priorities, parent_ids, root_ids, correlation_ids, delays_ms
 )) i
-returning id, run_at_ms, created_at_ms
+returning created_at_ms

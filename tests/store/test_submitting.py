@@ -77,6 +77,18 @@ async def test_the_task_returned_is_the_row_alone_and_in_a_batch(store: Postgres
         assert columns(task, same) == columns(alone, same)
 
 
+async def test_each_item_of_a_batch_keeps_its_own_values(store: PostgresStore) -> None:
+    items = [
+        {"name": "x"},
+        {"name": "y", "delay_ms": 5000, **GIVEN},
+        {"name": "z", "delay_ms": 7, "metadata": {"é": 1}},
+    ]
+    tasks = await store.submit_many(items)
+    assert [await store.get(task.id) for task in tasks] == tasks
+    assert [task.run_at_ms - task.created_at_ms for task in tasks] == [0, 5000, 7]
+    assert [(task.name, task.metadata) for task in tasks] == [("x", {}), ("y", GIVEN["metadata"]), ("z", {"é": 1})]
+
+
 @pytest.mark.parametrize("spelling", ["delay_ms", "run_at_delay_ms"])
 async def test_a_delay_is_from_the_databases_now_in_both_spellings(client: CairnQ, spelling: str) -> None:
     task = await client.submit("x", **{spelling: 60_000})

@@ -17,6 +17,8 @@ from cairnq.db.arrays import array_literal
         (["\0"], '{"\0"}'),
         ([1, 22, 333], "{1, 22, 333}"),
         ([0], "{0}"),
+        ([None], "{null}"),
+        ([None, None, None], "{null,null,null}"),
         (['say "hi"', "back\\slash", "line\nbreak"], '{"say \\"hi\\"","back\\\\slash","line\nbreak"}'),
     ],
 )

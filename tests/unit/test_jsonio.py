@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -68,6 +69,17 @@ def circular_list() -> list[Any]:
     return value
 
 
+@dataclass
+class Holder:
+    held: Any = None
+
+
+def circular_record() -> Holder:
+    value = Holder()
+    value.held = value
+    return value
+
+
 def nested(depth: int) -> list[Any]:
     value: list[Any] = []
     for _ in range(depth - 1):
@@ -86,12 +98,14 @@ def nested(depth: int) -> list[Any]:
         ({"a": [{None: 1}]}, "the key None is not a string"),
         ({True: 1}, "the key True is not a string"),
         (circular_list(), "nested too deeply for JSON, or holds itself"),
+        (circular_record(), "not JSON: Circular reference detected"),
+        (Holder([{1: 2}]), "the key 1 is not a string"),
         (nested(100_000), "nested too deeply"),
         ("\udfff", r"lone surrogate \(\\udfff\)"),
         (10**5000, "not JSON"),
         (object(), "object"),
     ],
-    ids=[f"{number}" for number in range(12)],
+    ids=[f"{number}" for number in range(14)],
 )
 def test_what_json_cannot_hold_is_named(value: Any, says: str) -> None:
     with pytest.raises(SerializationError, match=f"the payload .*{says}"):
