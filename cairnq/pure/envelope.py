@@ -17,10 +17,29 @@ def of_exception(error: BaseException) -> Envelope:
     """What a handler raised: a `TaskError` as it asks, anything else `handler_error`, retryable."""
     if isinstance(error, TaskError):
         return envelope(error.type, error.code, error.message, retryable=error.retryable, details=error.details)
-    # Meant for an interpreter and not for people: "3" alone would say nothing.
-    is_an_end = isinstance(error, SystemExit | KeyboardInterrupt | GeneratorExit)
-    message = f"the handler raised {error!r}" if is_an_end else str(error)
-    return envelope(type(error).__name__, "handler_error", message, retryable=True)
+    return envelope(type(error).__name__, "handler_error", _message_of(error), retryable=True)
+
+
+def of_failure(error: Any, *, retryable: bool) -> Envelope:
+    """What a handler called `fail` with: an exception, a dict with fields of the envelope, or a message."""
+    if isinstance(error, BaseException):
+        return {**of_exception(error), "retryable": retryable}
+    default = envelope("TaskError", "task_error", "task failed", retryable=retryable)
+    if isinstance(error, dict):
+        known = {key: value for key, value in error.items() if key in default}
+        return {**default, **known, "retryable": retryable} if known else {**default, "details": error}
+    return {**default, "message": str(error)}
+
+
+def storable(error: Envelope) -> Envelope:
+    """The same envelope in what JSON can hold: odd characters replaced, odd details shown as text."""
+    return {
+        "type": _clean(error["type"]),
+        "code": _clean(error["code"]),
+        "message": _clean(error["message"]),
+        "retryable": bool(error["retryable"]),
+        "details": _clean(repr(error["details"])),
+    }
 
 
 def handler_timeout(max_run_ms: int) -> Envelope:
@@ -52,3 +71,17 @@ def interrupted(reason: str) -> Envelope:
         f"the call had started and max_attempts is 1, so it is not run again: {reason}",
         retryable=False,
     )
+
+
+def _message_of(error: BaseException) -> str:
+    try:
+        if isinstance(error, SystemExit | KeyboardInterrupt | GeneratorExit):
+            # Meant for an interpreter and not for people: "3" alone would say nothing.
+            return f"the handler raised {error!r}"
+        return str(error)
+    except Exception as unshowable:  # noqa: BLE001 - `__str__` is the handler's code: anything may come out of it
+        return f"its message cannot be shown: {type(unshowable).__name__}"
+
+
+def _clean(value: Any) -> str:
+    return str(value).replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

@@ -191,11 +191,15 @@ class Settlement:
 
 
 class Standing(StrEnum):
-    """Where an attempt stands in the database, asked after a write of it matched no row."""
+    """Where an attempt stands in the database, asked after a write of it matched no row or had no reply."""
 
     HELD = "held"  # running, this worker's, lease ahead: somebody holds the row's lock, try again
     EXPIRED = "expired"  # running, this worker's, but the lease has lapsed: lost
-    ENDED = "ended"  # no longer running under this attempt: settled (perhaps by a lost reply), or taken away
+    SUCCEEDED = "succeeded"  # by this very attempt: nobody but its worker writes that
+    FAILED = "failed"  # as this attempt's: by its worker, or by who took it back after the last one
+    CANCELED = "canceled"  # as this attempt's: by its worker, or by who took it back
+    GONE = "gone"  # there is no such row: forgotten, or purged since
+    ENDED = "ended"  # no longer this attempt's: queued again, or somebody else's
 
 
 @dataclass(frozen=True, slots=True)

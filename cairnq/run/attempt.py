@@ -71,6 +71,20 @@ class Attempt:
         self.started_at = now
         self.table.start(self.slot, now)
 
+    def choose(self, settlement: Settlement, now: float) -> None:
+        """This is its outcome, which is written next."""
+        assert self.slot is not None
+        self.settlement = settlement
+        self.ended_at = now
+        self.table.end(self.slot)
+
+    def reopen(self) -> None:
+        """What was chosen was not written, and its handler goes on. Of one that is closed its end stands."""
+        if self.slot is None:
+            return
+        self.settlement = self.ended_at = None
+        self.table.reopen(self.slot)
+
     def cancel_requested(self) -> bool:
         if self.slot is None:
             return self.status == "canceled" or self.task.cancel_requested

@@ -122,7 +122,7 @@ class _Tally:
                 self.shortest_s = min(self.shortest_s, lease.entry.lease_s)
             case Standing.EXPIRED:
                 self._lose(lease)
-            case Standing.ENDED if not lease.is_settling():
+            case _ if not lease.is_settling():
                 self._lose(lease)
 
     def _lose(self, lease: _Lease) -> None:

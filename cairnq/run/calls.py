@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cairnq.run.attempt import Attempt
-from cairnq.run.context import TaskContext
-from cairnq.run.registry import Handler
+
+if TYPE_CHECKING:
+    from cairnq.run.context import TaskContext
+    from cairnq.run.registry import Handler
 
 
 class Cut(StrEnum):

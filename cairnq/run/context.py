@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack, overload
 
 from cairnq.db.session import PgSession
-from cairnq.pure import backoff
+from cairnq.pure import envelope as envelopes
 from cairnq.pure.clock import Clock
-from cairnq.pure.envelope import Envelope, envelope, of_exception
 from cairnq.pure.errors import LostLease
 from cairnq.pure.keywords import SubmitKeywords
 from cairnq.pure.models import Settlement, Standing, Task, TaskDef
+from cairnq.run import outcomes
 from cairnq.run.attempt import Attempt
+from cairnq.run.evidence import status_written
 from cairnq.run.options import EngineOptions
 from cairnq.run.outage import Outage
 from cairnq.run.replies import within
@@ -22,7 +23,6 @@ from cairnq.store.base import TaskStore
 
 P = TypeVar("P")
 T = TypeVar("T")
-_ENVELOPE_FIELDS = frozenset({"type", "code", "message", "retryable", "details"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,10 @@ class Desk:
     lose: Callable[[Attempt, str], None]
     submit: Callable[..., Awaitable[Task]]
     wait: Callable[..., Awaitable[Task]]
+
+
+class _SettledMeanwhile(Exception):
+    """Rolls back, and nobody sees it."""
 
 
 class TaskContext:
@@ -146,44 +150,36 @@ class TaskContext:
         """
         if not self._may_settle():
             return None
-        options = self._desk.options
-        delay_ms = backoff.delay_ms(self.attempt, base_ms=options.retry_backoff_ms, max_ms=options.retry_backoff_max_ms)
-        return await self._settle(
-            Settlement.fail(
-                self.task_id,
-                self.attempt,
-                as_envelope(error, retryable=retryable),
-                retryable=retryable,
-                delay_ms=delay_ms,
-            )
-        )
+        reason = envelopes.of_failure(error, retryable=retryable)
+        as_settlement = outcomes.failed if isinstance(error, BaseException) else outcomes.failed_as_told
+        return await self._settle(as_settlement(self._attempt, reason, self._desk.options))
 
     async def succeed_in(self, write: Callable[[PgSession], Awaitable[Any]]) -> Task | None:
         """Run `write(session)` and settle in one transaction; what it returns is the result.
 
         A lost lease rolls both back and raises `LostLease`; what `write` raises rolls back too, and the attempt stays
-        open. Returns the task, None where it was settled before.
+        open. Returns the task, None where it was settled before, or by somebody else while `write` ran.
         """
         if not self._may_settle():
             return None
         attempt, desk = self._attempt, self._desk
+        chosen: Settlement | None = None
 
         async def fenced(session: PgSession) -> Any:
+            nonlocal chosen
             value = await write(session)
-            self._check_writable()
-            settlement = Settlement.complete(self.task_id, self.attempt, value)
-            attempt.settlement = settlement
-            if attempt.slot is not None:
-                attempt.table.end(attempt.slot)
+            if not self._may_settle():
+                raise _SettledMeanwhile
+            chosen = Settlement.complete(self.task_id, self.attempt, value)
+            attempt.choose(chosen, desk.clock())
             return value
 
         try:
             task, _ = await desk.store.complete_in(self.task_id, desk.worker_id, fenced, attempt=self.attempt)
-        except LostLease:
-            desk.lose(attempt, "its settlement matched no row")
-            raise
+        except _SettledMeanwhile:
+            return None
         except BaseException as error:
-            if attempt.settlement is None or not await self._was_committed(error):
+            if chosen is None or not await self._was_committed(chosen, error):
                 raise
             return await self._read_back()
         attempt.close(task.status)
@@ -260,30 +256,34 @@ class TaskContext:
                 self._desk.lose(self._attempt, "a write of its handler matched no row")
             raise
 
-    async def _was_committed(self, error: BaseException) -> bool:
+    async def _was_committed(self, chosen: Settlement, error: BaseException) -> bool:
         """After a `succeed_in` that ended in an error with its settlement under way: did the commit get through?
 
-        Where it did not, the attempt is open again.
+        Where it did not, the attempt is open again, or raises `LostLease` if it is this worker's no more.
         """
         attempt, desk = self._attempt, self._desk
-        if isinstance(error, Exception) and desk.outage.is_of_database(error):
-            question = lambda: desk.store.standing_many(desk.worker_id, [attempt.held])  # noqa: E731
-            [standing] = await desk.outage.patiently(question, "standing")
-            if standing is Standing.ENDED:
-                attempt.close("succeeded")
-                return True
-        attempt.settlement = None
-        if attempt.slot is not None:
-            attempt.table.reopen(attempt.slot)
+        try:
+            if isinstance(error, LostLease):
+                desk.lose(attempt, "its settlement matched no row")
+            elif isinstance(error, Exception) and desk.outage.is_of_database(error):
+                return await self._is_proven(chosen, error)
+        finally:
+            attempt.reopen()
         return False
 
+    async def _is_proven(self, chosen: Settlement, error: Exception) -> bool:
+        attempt, desk = self._attempt, self._desk
 
-def as_envelope(error: Any, *, retryable: bool) -> Envelope:
-    """The envelope of what a handler passed to `fail`."""
-    if isinstance(error, BaseException):
-        return {**of_exception(error), "retryable": retryable}
-    default = envelope("TaskError", "task_error", "task failed", retryable=retryable)
-    if isinstance(error, dict):
-        known = {key: value for key, value in error.items() if key in _ENVELOPE_FIELDS}
-        return {**default, **known, "retryable": retryable} if known else {**default, "details": error}
-    return {**default, "message": str(error)}
+        def question() -> Awaitable[list[Standing]]:
+            asked = desk.store.standing_many(desk.worker_id, [attempt.held])
+            return within(asked, desk.options.lease_s / 3, "reading back a commit")
+
+        [standing] = await desk.outage.patiently(question, "standing")
+        if standing is Standing.HELD:
+            return False
+        status = status_written(chosen, standing, may_be_own=attempt.is_trusted(desk.clock()))
+        if status is None:
+            desk.lose(attempt, "nothing proves that its commit, which had no reply, was its own")
+            raise LostLease(self.task_id) from error
+        attempt.close(status)
+        return True

@@ -25,7 +25,7 @@ def settlement_of(attempt: Attempt, call: Call, ended: Ended, options: EngineOpt
         return _returned(attempt, call, ended.value)
     if call.cut is Cut.DRAIN:
         return released(attempt, started=attempt.started_at is not None)
-    return failed(attempt, describe(ended.error), options)
+    return failed(attempt, envelopes.of_exception(ended.error), options)
 
 
 def released(attempt: Attempt, *, started: bool, reason: str = DRAINED) -> Settlement:
@@ -40,25 +40,18 @@ def timed_out(attempt: Attempt, options: EngineOptions) -> Settlement:
 
 
 def failed(attempt: Attempt, error: Envelope, options: EngineOptions) -> Settlement:
-    """As the envelope asks: queued again after the backoff, or failed for good."""
-    delay_ms = backoff.delay_ms(
-        attempt.task.attempt, base_ms=options.retry_backoff_ms, max_ms=options.retry_backoff_max_ms
-    )
-    task = attempt.task
-    retryable = bool(error["retryable"])
+    """As the envelope asks: queued again after the backoff, or failed for good. What JSON cannot hold is replaced."""
     try:
-        return Settlement.fail(task.id, task.attempt, error, retryable=retryable, delay_ms=delay_ms)
+        return failed_as_told(attempt, error, options)
     except SerializationError:
-        return Settlement.fail(task.id, task.attempt, _storable(error), retryable=retryable, delay_ms=delay_ms)
+        return failed_as_told(attempt, envelopes.storable(error), options)
 
 
-def describe(error: BaseException) -> Envelope:
-    """The envelope of what a handler raised, also where the exception cannot even be shown."""
-    try:
-        return envelopes.of_exception(error)
-    except Exception as unshowable:  # noqa: BLE001 - `__str__` is the handler's code: anything may come out of it
-        message = f"its message cannot be shown: {type(unshowable).__name__}"
-        return envelopes.envelope(type(error).__name__, "handler_error", message, retryable=True)
+def failed_as_told(attempt: Attempt, error: Envelope, options: EngineOptions) -> Settlement:
+    """The same, for an envelope that must be JSON. Raises `SerializationError`."""
+    task, retryable = attempt.task, bool(error["retryable"])
+    delay_ms = backoff.delay_ms(task.attempt, base_ms=options.retry_backoff_ms, max_ms=options.retry_backoff_max_ms)
+    return Settlement.fail(task.id, task.attempt, error, retryable=retryable, delay_ms=delay_ms)
 
 
 def is_reported(call: Call, ended: Ended) -> bool:
@@ -78,18 +71,3 @@ def _returned(attempt: Attempt, call: Call, value: Any) -> Settlement:
     except SerializationError as error:
         reason = envelopes.unserializable_result(str(error))
         return Settlement.fail(task.id, task.attempt, reason, retryable=False)
-
-
-def _storable(error: Envelope) -> Envelope:
-    """The same envelope in what JSON can hold: odd characters replaced, odd details shown as text."""
-    return {
-        "type": _clean(error["type"]),
-        "code": _clean(error["code"]),
-        "message": _clean(error["message"]),
-        "retryable": bool(error["retryable"]),
-        "details": _clean(repr(error["details"])),
-    }
-
-
-def _clean(value: Any) -> str:
-    return str(value).replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cairnq.pure.clock import Clock
 from cairnq.pure.models import Outcome, Settlement, Standing, TaskStatus
 from cairnq.run.attempt import Attempt
+from cairnq.run.evidence import status_written
 from cairnq.run.outage import Outage, retry_delay_s
 from cairnq.run.replies import within
 from cairnq.store.base import TaskStore
@@ -78,9 +79,7 @@ class Settler:
         """Choose the outcome of an attempt. The first choice stands; a later one has no effect."""
         if attempt.settlement is not None or attempt.slot is None:
             return
-        attempt.settlement = settlement
-        attempt.ended_at = self._clock()
-        attempt.table.end(attempt.slot)
+        attempt.choose(settlement, self._clock())
         item = Item(attempt, settlement)
         self._open.add(item)
         self._releases += settlement.outcome in _RELEASES
@@ -214,10 +213,12 @@ class Settler:
             match standing:
                 case Standing.HELD:
                     asyncio.get_running_loop().call_later(self._lease_s / 20, self._enqueue, item)
-                case Standing.ENDED if item.may_be_written:
-                    self._close(item, _presumed(item.settlement))
-                case Standing.ENDED | Standing.EXPIRED:
+                case _ if not self._close(item, self._written_after_all(item, standing)):
                     self._give_up(item, "its settlement matched no row")
+
+    def _written_after_all(self, item: Item, standing: Standing) -> TaskStatus | None:
+        may_be_own = item.may_be_written and item.attempt.is_trusted(self._clock())
+        return status_written(item.settlement, standing, may_be_own=may_be_own)
 
     def _give_up(self, item: Item, why: str) -> None:
         self._forget(item)
@@ -230,14 +231,3 @@ class Settler:
     def _patience(self) -> float:
         """Seconds for one statement: what is left of the lease must allow for another try."""
         return self._lease_s / 3
-
-
-def _presumed(settlement: Settlement) -> TaskStatus:
-    """The status of a row whose settlement had no reply and that is no longer running when asked."""
-    match settlement.outcome:
-        case Outcome.COMPLETE | Outcome.SUCCEED | Outcome.FORGET:
-            return "succeeded"
-        case Outcome.FAIL_PERMANENTLY:
-            return "failed"
-        case Outcome.FAIL | Outcome.RELEASE | Outcome.INTERRUPT | Outcome.CRASH | Outcome.SUSPECT:
-            return "queued"

@@ -184,7 +184,7 @@ class Settling(StatementRunner):
         return renewed
 
     async def standing_many(self, worker_id: str, held: Sequence[Held]) -> list[Standing]:
-        """Where each attempt stands, asked after a write of it matched no row."""
+        """Where each attempt stands, asked after a write of it matched no row or had no reply."""
         found = await self._rows(
             "standing",
             worker_id=worker_id,

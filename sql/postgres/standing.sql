@@ -1,11 +1,14 @@
--- Where attempts stand, asked after a write of them matched no row.
+-- Where attempts stand, asked after a write of them matched no row or had no reply.
 -- Params: :worker_id text; arrays of one length :ids text[], :attempts integer[].
--- Result: id, attempt, `held` or `expired` or `ended`; a row for each attempt asked. Locks: none.
+-- Result: id, attempt, standing; a row for each attempt asked. Of one that ended as this worker's attempt the standing
+-- is the task's status; `gone` is a row that is not there, `ended` one that is another attempt's or nobody's. Locks: none.
 select a.id, a.attempt,
     case
-        when t.status = 'running' and t.worker_id = :worker_id::text and t.attempt = a.attempt
-            then case when t.lease_until_ms > (select @now_ms) then 'held' else 'expired' end
-        else 'ended'
+        when t.id is null then 'gone'
+        when t.status = 'queued' or t.worker_id is distinct from :worker_id::text or t.attempt <> a.attempt then 'ended'
+        when t.status <> 'running' then t.status
+        when t.lease_until_ms > (select @now_ms) then 'held'
+        else 'expired'
     end
 from unnest(:ids::text[], :attempts::integer[]) as a (id, attempt)
 left join cairnq_tasks t on t.id = a.id and t.id = any (:ids::text[])

@@ -1,11 +1,14 @@
--- Where attempts stand, asked after a write of them matched no row.
+-- Where attempts stand, asked after a write of them matched no row or had no reply.
 -- Params: :worker_id; arrays of one length :ids, :attempts.
--- Result: id, attempt, `held` or `expired` or `ended`; a row for each attempt asked. Locks: none.
+-- Result: id, attempt, standing; a row for each attempt asked. Of one that ended as this worker's attempt the standing
+-- is the task's status; `gone` is a row that is not there, `ended` one that is another attempt's or nobody's. Locks: none.
 select json_extract(a.value, '$[0]'), json_extract(a.value, '$[1]'),
     case
-        when t.status = 'running' and t.worker_id = :worker_id and t.attempt = json_extract(a.value, '$[1]')
-            then case when t.lease_until_ms > (select @now_ms) then 'held' else 'expired' end
-        else 'ended'
+        when t.id is null then 'gone'
+        when t.status = 'queued' or t.worker_id is not :worker_id or t.attempt <> json_extract(a.value, '$[1]') then 'ended'
+        when t.status <> 'running' then t.status
+        when t.lease_until_ms > (select @now_ms) then 'held'
+        else 'expired'
     end
 from json_each(:(ids, attempts)) a
 left join cairnq_tasks t on t.id = json_extract(a.value, '$[0]')

@@ -266,21 +266,31 @@ async def test_a_heartbeat_answers_with_the_task(store: PostgresStore) -> None:
 # --- where attempts stand --------------------------------------------------------------------------------
 
 
-async def test_an_attempt_stands_as_held_expired_or_ended(store: PostgresStore, test_clock: ClockOfDatabase) -> None:
+async def test_an_attempt_stands_as_held_or_expired_or_as_it_ended(
+    store: PostgresStore, test_clock: ClockOfDatabase
+) -> None:
     expired = await claimed(store)
     test_clock.advance(LEASE_MS + 1)
     held = await claimed(store)
-    ended = await in_state(store, "succeeded")
     theirs = await claimed(store, SOMEBODY)
-    asked = [Held(task.id, 1) for task in (held, expired, ended, theirs)]
-    asked += [Held(held.id, 2), Held("task_none", 1), Held(held.id, 1)]
-    assert await store.standing_many(ME, asked) == [
-        Standing.HELD,
-        Standing.EXPIRED,
-        *[Standing.ENDED] * 4,
-        Standing.HELD,
-    ]
+    canceled = await in_state(store, "cancel asked")
+    await store.complete(canceled.id, ME, None)
+    standings = {
+        Held(held.id, 1): Standing.HELD,
+        Held(held.id, 2): Standing.ENDED,
+        Held(expired.id, 1): Standing.EXPIRED,
+        Held(theirs.id, 1): Standing.ENDED,
+        Held((await in_state(store, "succeeded")).id, 1): Standing.SUCCEEDED,
+        Held((await in_state(store, "succeeded")).id, 2): Standing.ENDED,
+        Held((await in_state(store, "failed")).id, 1): Standing.FAILED,
+        Held(canceled.id, 1): Standing.CANCELED,
+        Held((await in_state(store, "canceled")).id, 0): Standing.ENDED,
+        Held((await in_state(store, "queued")).id, 0): Standing.ENDED,
+        Held("task_none", 1): Standing.GONE,
+    }
+    assert await store.standing_many(ME, [*standings]) == [*standings.values()]
     assert await store.standing_many(ME, []) == []
+    assert await store.standing_many(ME, [Held(held.id, 1)] * 2) == [Standing.HELD] * 2
 
 
 async def test_what_a_worker_holds_is_read_with_its_attempts(store: PostgresStore, test_clock: ClockOfDatabase) -> None:

@@ -84,7 +84,7 @@ async def test_batches_and_sessions_work_over_it(over: CairnQ) -> None:
     assert settled == ["succeeded", "succeeded", "queued", "failed"]
     assert await store.standing_many(ME, [Held(tasks[4].id, 1), Held(tasks[0].id, 1)]) == [
         Standing.HELD,
-        Standing.ENDED,
+        Standing.SUCCEEDED,
     ]
     assert {ref.id for ref in await store.fail_worker(ME, ERROR)} == {tasks[4].id, tasks[5].id}
 
