@@ -53,6 +53,7 @@ class Executor:
         self._concurrency = desk.options.concurrency
         self._running: set[Call] = set()
         self._shown = 0
+        self._shut: set[str] = set()
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._line = Line(
@@ -94,6 +95,7 @@ class Executor:
         """Take over held attempts, in the order of the claim; those that may start do so now."""
         for handler, group in self._grouped(attempts):
             self._usage.take(handler.name, handler.resource)
+            self._show_shut(handler)
             self._line.join(Call(handler, group, self._desk.clock(), is_ahead=self._usage.calls > self._concurrency))
         self.admit()
         self._show_calls()
@@ -165,6 +167,7 @@ class Executor:
         call.seal()
         call.contexts = []
         self._usage.give(call.handler.name, call.handler.resource)
+        self._show_shut(call.handler)
         self._show_calls()
 
     def _give_back(self, call: Call) -> None:
@@ -177,6 +180,12 @@ class Executor:
         shown = min(self._usage.calls, self._concurrency)
         if shown != self._shown:
             self._holdings.table.in_flight_calls = self._shown = shown
+
+    def _show_shut(self, handler: Handler) -> None:
+        if handler.concurrency is not None:
+            is_shut = self._usage.by_name[handler.name] >= handler.concurrency
+            (self._shut.add if is_shut else self._shut.discard)(handler.name)
+            self._holdings.table.shut = len(self._shut)
 
     def _start(self, call: Call, now: float) -> None:
         call.phase = Phase.RUNNING

@@ -108,6 +108,8 @@ class LeaseTable:
     succeeded = _Count(6)
     failed = _Count(7)
     released = _Count(8)
+    shut = _Count(9)
+    """Names whose own concurrency is used up: work of theirs is not for this worker now."""
 
     def __init__(self, buffer: bytearray | memoryview, capacity: int) -> None:
         """`buffer` is zeroed by whoever makes it and holds at least `size_for(capacity)` bytes."""

@@ -8,9 +8,10 @@ from cairnq_supervisor.pure.messages import Grant, Ready, Uses, Wake
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from tests.support.stage import Stage
 
+CONCURRENCY = 4
 SETTINGS = Settings(
     app="shop:registry",
-    queues=(QueueSettings("default", processes=2, concurrency=1, stall_timeout=1e6),),
+    queues=(QueueSettings("default", processes=2, concurrency=CONCURRENCY, stall_timeout=1e6),),
     database="sqlite:///nowhere.db",
     boot_timeout=1e6,
 )
@@ -66,6 +67,18 @@ def test_of_two_that_are_idle_the_one_that_has_the_unit_is_woken(history):
     assert (history.has_unit(0), history.has_unit(1)) == (False, True)
     history.queued()
     assert (history.wakes(0), history.wakes(1)) == (0, 1)
+
+
+def test_of_those_with_room_one_that_has_it_for_every_name_is_woken(history):
+    history.take_tasks(1)
+    busy, idle = history.worker(0), history.worker(1)
+    busy.table.in_flight_calls = 2
+    idle.table.shut = 1
+    history.queued()
+    assert (history.wakes(0), history.wakes(1)) == (1, 0), "the idler one may be unable to take it"
+    busy.table.in_flight_calls = CONCURRENCY
+    history.queued()
+    assert (history.wakes(0), history.wakes(1)) == (1, 1), "it has no room at all"
 
 
 def test_the_idlest_is_woken_whoever_has_the_unit(history):

@@ -288,6 +288,23 @@ async def test_the_gauges_say_what_is_in_flight(client: CairnQ, make_rig: MakeRi
         assert table.last_progress > 0
 
 
+async def test_the_gauges_say_which_names_have_no_room_though_the_worker_has(client: CairnQ, make_rig: MakeRig) -> None:
+    registry, gate = Registry(), Gate()
+    for name, concurrency in {"single": 1, "pair": 2, "any": None}.items():
+        registry.register(name, gate, concurrency=concurrency)
+    async with make_rig(registry, concurrency=9) as rig:
+        tasks = []
+        for name, shut in [("any", 0), ("pair", 0), ("single", 1), ("pair", 2)]:
+            tasks.append(await client.submit(name))
+            await gate.entered()
+            assert rig.table.shut == shut
+        gate.open()
+        for task in tasks:
+            await client.wait(task.id)
+        await until(lambda: not rig.table.entries(), rig.engine._changed)
+        assert rig.table.shut == 0
+
+
 @pytest.mark.postgres
 async def test_a_row_that_stays_locked_does_not_hold_up_the_beats_of_the_others(
     client: CairnQ, make_worker: MakeWorker, database: str, server: Any, events: Recorder

@@ -173,11 +173,13 @@ class Fleet:
     def queued(self, queue: str) -> None:
         """Wake one worker, the idlest: its claim passes the wake on if it comes back full.
 
-        Of the equally idle one that has units of resources: the others may have room and no task that they could run.
+        One that has room for every name before one that has used up a name's own concurrency, and of the equally idle
+        one that has units of resources: the others may have room and no task that they could run.
         """
-        idlest = max(self.roster.of(queue), key=lambda worker: (worker.room, self.resources.kept(worker)), default=None)
-        if idlest is not None and idlest.room > 0:
-            idlest.wake()
+        with_room = (worker for worker in self.roster.of(queue) if worker.room > 0)
+        best = max(with_room, key=lambda one: (-one.shut, one.room, self.resources.kept(one)), default=None)
+        if best is not None:
+            best.wake()
 
     def overdue(self, queue: str) -> None:
         """One that was woken did not take it: it may have room for other names alone. Wake all that have any."""

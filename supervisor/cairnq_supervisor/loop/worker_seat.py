@@ -134,6 +134,11 @@ class WorkerSeat(Seat):
             return 0
         return self.queue.concurrency - self.incarnation.table.in_flight_calls
 
+    @property
+    def shut(self) -> int:
+        """Names for which it has no room, however many calls it could still take."""
+        return self.incarnation.table.shut if self.incarnation is not None else 0
+
     def start(self) -> None:
         self._advance(SeatEvent.DUE)
 
