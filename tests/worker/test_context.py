@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from cairnq import CairnQ, LostLease, QueueFull, SerializationError, TaskContext, TaskFailed
-from tests.support.gates import Gate, Recorder, ThreadGate
+from tests.support.gates import Gate, ThreadGate
+from tests.support.rigs import move_to_another_worker
 from tests.worker.conftest import MakeWorker
 
 
@@ -186,140 +187,6 @@ async def test_an_outcome_that_is_not_json_is_refused_and_the_attempt_stays_open
         assert await client.call("odd") == "still open"
 
 
-# --- one transaction with the caller's own rows ------------------------------------------------------
-
-
-async def test_succeed_in_commits_the_rows_and_the_settlement_together(
-    client: CairnQ, make_worker: MakeWorker, store: Any
-) -> None:
-    await table(store)
-    worker = make_worker()
-
-    @worker.task
-    async def order(ctx: TaskContext, payload: int) -> str:
-        async def write(session: Any) -> dict[str, int]:
-            await session.query("insert into orders values ($1)", [payload])
-            return {"order": payload}
-
-        task = await ctx.succeed_in(write)
-        assert task is not None
-        assert (task.status, task.result, ctx.settled) == ("succeeded", {"order": payload}, True)
-        assert await ctx.succeed_in(write) is None, "settled before"
-        return "ignored"
-
-    async with worker.background():
-        assert await client.call("order", 7) == {"order": 7}
-    assert await rows(store) == [7]
-
-
-async def test_succeed_in_from_a_thread_writes_on_that_thread(
-    client: CairnQ, make_worker: MakeWorker, store: Any
-) -> None:
-    await table(store)
-    worker = make_worker()
-
-    @worker.task
-    def order(ctx: Any, payload: int) -> None:
-        def write(session: Any) -> int:
-            session.execute("insert into orders values (1)")
-            [row] = session.query("select count(*) + cast($1 as int) as n from orders", [payload])
-            return int(row["n"])
-
-        assert ctx.succeed_in(write).result == payload + 1
-
-    @worker.task
-    def mistaken(ctx: Any) -> str:
-        def write(session: Any) -> None:
-            session.execute("insert into orders values (2)")
-            raise KeyError("mine")
-
-        with pytest.raises(KeyError, match="mine"):
-            ctx.succeed_in(write)
-        return "open"
-
-    async with worker.background():
-        assert await client.call("order", 7) == 8
-        assert await client.call("mistaken") == "open"
-    assert await rows(store) == [1]
-
-
-async def test_what_the_write_raises_rolls_back_and_leaves_the_attempt_open(
-    client: CairnQ, make_worker: MakeWorker, store: Any
-) -> None:
-    await table(store)
-    worker = make_worker()
-
-    @worker.task
-    async def order(ctx: TaskContext) -> str:
-        async def write(session: Any) -> None:
-            await session.execute("insert into orders values (1)")
-            raise KeyError("mine")
-
-        async def unserializable(session: Any) -> bytes:
-            await session.execute("insert into orders values (2)")
-            return b"bytes"
-
-        with pytest.raises(KeyError, match="mine"):
-            await ctx.succeed_in(write)
-        with pytest.raises(SerializationError):
-            await ctx.succeed_in(unserializable)
-        assert not ctx.settled
-        return "went on"
-
-    async with worker.background():
-        assert await client.call("order") == "went on"
-    assert await rows(store) == []
-
-
-@pytest.mark.postgres  # SQLite has one writer: nobody else writes while a transaction is open
-async def test_a_lost_lease_rolls_the_callers_rows_back(
-    client: CairnQ, make_worker: MakeWorker, store: Any, events: Recorder
-) -> None:
-    await table(store)
-    worker, raised = make_worker(), []
-
-    @worker.task
-    async def order(ctx: TaskContext) -> None:
-        async def write(session: Any) -> None:
-            await session.execute("insert into orders values (1)")
-            await take_away(store, ctx.task_id)
-
-        try:
-            await ctx.succeed_in(write)
-        except LostLease as lost:
-            raised.append((lost.task_id, ctx.lost_lease))
-            raise
-
-    async with worker.background():
-        task = await client.submit("order")
-        lost = await events.wait("lease.lost")
-    assert raised == [(task.id, True)]
-    assert lost["task_id"] == task.id
-    assert await rows(store) == []
-    assert (await client.get(task.id)).worker_id == "worker_OTHER"  # type: ignore[union-attr]
-
-
-@pytest.mark.postgres  # SQLite has one writer: nobody else writes while a transaction is open
-async def test_beats_renew_the_row_while_the_callers_write_runs(
-    client: CairnQ, make_worker: MakeWorker, store: Any, events: Recorder
-) -> None:
-    await table(store)
-    worker = make_worker(lease_ms=1500)
-
-    @worker.task
-    async def slow(ctx: TaskContext) -> None:
-        async def write(session: Any) -> str:
-            await session.execute("insert into orders values (1)")
-            await session.query("select pg_sleep($1)", [4.5])  # sleep: the caller's write takes that long
-            return "after three leases"
-
-        await ctx.succeed_in(write)
-
-    async with worker.background():
-        assert await client.call("slow") == "after three leases"
-    assert events.all("lease.lost") == []
-
-
 # --- on a thread -------------------------------------------------------------------------------------
 
 
@@ -363,24 +230,5 @@ async def test_a_thread_learns_of_a_lost_lease_and_what_it_waits_for_ends(
         task = await client.submit("waits")
         await gate.entered()
         gate.open()
-        await take_away(store, task.id)
+        await move_to_another_worker(store, task.id)
         assert await asyncio.wait_for(raised.get(), 60) == (True, True)
-
-
-async def table(store: Any) -> None:
-    async with store._transaction() as bound:
-        await bound.session.execute("create table orders (id int)")
-
-
-async def rows(store: Any) -> list[int]:
-    async with store._autocommit() as bound:
-        return [row[0] for row in await bound.session.rows("select id from orders order by id", [])]
-
-
-async def take_away(store: Any, task_id: str) -> None:
-    """As if the lease had run out and another worker had claimed it."""
-    async with store._autocommit() as bound:
-        await bound.session.rows(
-            "update cairnq_tasks set worker_id = 'worker_OTHER', attempt = attempt + 1 where id = $1 returning id",
-            [task_id],
-        )
