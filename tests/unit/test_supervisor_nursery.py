@@ -20,7 +20,8 @@ class Clock:
 
 
 class Seat:
-    def __init__(self):
+    def __init__(self, line="default"):
+        self.line = line
         self.state = SeatState.BACKOFF
 
     @property
@@ -32,14 +33,15 @@ class Seat:
 
 
 class Room:
-    """A nursery for two, its loop, and seats that wait."""
+    """A nursery for two, its loop, and seats that wait: so many of one line, or those of these lines."""
 
     def __init__(self, waiting):
+        lines = ["default"] * waiting if isinstance(waiting, int) else waiting
         self.clock = Clock()
         self.faults = []
         self.reactor = Reactor(self.clock, self.faults.append)
         self.nursery = Nursery(self.reactor, self.clock, most=2)
-        self.seats = [Seat() for _ in range(waiting)]
+        self.seats = [Seat(line) for line in lines]
         for seat in self.seats:
             self.nursery.line_up(seat)
 
@@ -57,11 +59,22 @@ class Room:
 
 
 @pytest.fixture
-def room():
-    room = Room(5)
-    yield room
-    room.reactor.close()
-    assert room.faults == []
+def rooms():
+    rooms = []
+
+    def make(waiting):
+        rooms.append(Room(waiting))
+        return rooms[-1]
+
+    yield make
+    for room in rooms:
+        room.reactor.close()
+        assert room.faults == []
+
+
+@pytest.fixture
+def room(rooms):
+    return rooms(5)
 
 
 def test_one_seat_is_filled_in_each_turn_and_no_more_than_may_boot_beside_each_other(room):
@@ -101,3 +114,45 @@ def test_one_that_hangs_at_its_start_holds_up_nobody_for_long(room):
     room.turn(after=PATIENCE)
     room.turn()
     assert room.filled == [0, 1, 2, 3]
+
+
+def test_a_queue_whose_boots_hang_does_not_keep_another_waiting(rooms):
+    room = rooms(["slow"] * 5)
+    for _ in range(2):
+        room.turn()
+    room.seats.append(Seat("mail"))
+    room.nursery.line_up(room.seats[-1])
+    room.turn()
+    assert room.filled == [0, 1, 5]
+
+
+def test_beyond_the_usual_number_one_boots_and_no_more_however_many_queues_there_are(rooms):
+    room = rooms(["a", "b", "c", "d", "e"])
+    for _ in range(3):
+        room.turn()
+    assert room.filled == [0, 1, 2]
+    room.turn(after=PATIENCE)
+    assert room.filled == [0, 1, 2, 3]
+
+
+def test_queues_take_turns(rooms):
+    room = rooms(["a", "a", "a", "b", "b", "c"])
+    order = []
+    for _ in range(6):
+        room.turn()
+        (number,) = (n for n in room.filled if n not in order)
+        order.append(number)
+        room.change(number, SeatState.READY)
+    assert [room.seats[number].line for number in order] == ["a", "b", "c", "a", "b", "a"]
+
+
+def test_a_crash_loop_of_one_queue_lets_the_others_have_their_turn(rooms):
+    """Each death lines up again at once, as the first of a seat does."""
+    room = rooms(["loop"] * 3 + ["mail"] * 2)
+    for _ in range(4):
+        room.turn()
+        for seat in room.seats[:3]:
+            if seat.state is SeatState.STARTING:
+                seat.state = SeatState.BACKOFF
+                room.nursery.line_up(seat)
+    assert {3, 4} <= set(room.filled)
