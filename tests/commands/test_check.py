@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import socket
+import subprocess
 import sys
 
 import psycopg
@@ -104,11 +107,18 @@ def test_a_handler_that_nobody_registered_is_78(project, cairnq):
     assert "'send_male', which is not registered" in said.out
 
 
-def test_a_limit_below_what_the_application_takes_is_78(project, cairnq):
-    write(project, 'app = "shop_tasks:registry"\n[queues.mail]\nmax_rss = "1MiB"\n')
-    said = cairnq("check")
+@pytest.mark.parametrize("preload", ["true", "false"])
+def test_a_limit_below_what_a_worker_takes_is_78_and_one_above_is_fine(project, cairnq, preload):
+    def checked(max_rss):
+        config = f'app = "shop_tasks:registry"\npreload = {preload}\n[queues.mail]\nmax_rss = "{max_rss}MiB"\n'
+        write(project, config)
+        return cairnq("check")
+
+    said = checked(1)
     assert said.code == 78
-    assert "queues.mail.max_rss is 1 MiB, but a worker takes" in said.out
+    (booted,) = re.findall(r"max_rss is 1\.0 MiB, but a worker takes (\d+)\.\d MiB when it has booted", said.out)
+    assert checked(int(booted) + 2).code == 78, "it would be passed with the first calls"
+    assert checked(int(booted) + 50).code == 0
 
 
 def test_an_address_that_another_program_has_is_78_and_a_free_one_is_fine(project, cairnq):
@@ -123,6 +133,26 @@ def test_an_address_that_another_program_has_is_78_and_a_free_one_is_fine(projec
     said = cairnq("check", "--json")
     assert said.code == 0, said.out
     assert verdicts(said)["http"] == Verdict.OK
+
+
+def test_a_queue_that_may_grow_is_counted_at_its_largest(project, cairnq):
+    write(project, 'app = "shop_tasks:registry"\n[queues.mail]\nprocesses = {min = 1, max = 4}\n')
+    assert "6 at rest, 42 at most, on this host, 12 more while suspects run alone" in cairnq("check").out
+
+
+@pytest.mark.parametrize("preload", ["true", "false"])
+def test_what_the_application_prints_when_it_is_imported_is_no_part_of_the_answer(project, database, preload):
+    (project / "shop_tasks.py").write_text(APP + "\nprint('hello')\n")
+    write(project, f'app = "shop_tasks:registry"\npreload = {preload}\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "cairnq_supervisor", "check", "--json"],
+        env={**os.environ, "CAIRNQ_DSN": database},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {finding["verdict"] for finding in json.loads(done.stdout)} == {Verdict.OK}
+    assert "hello" in done.stderr
 
 
 def test_an_empty_database_is_fine_where_the_first_start_may_make_the_tables(

@@ -128,7 +128,7 @@ async def test_a_max_rss_below_the_boot_size_is_refused(runs):
     run = await runs.start(FLEET + 'max_rss = "10MiB"\n')
     assert await run.exit_code() == 78
     assert "max_rss" in run.log.read_text()
-    assert "10 MiB" in run.log.read_text()
+    assert "10.0 MiB" in run.log.read_text()
 
 
 async def test_usr1_writes_a_report_and_everybodys_stacks(runs, client, gate):

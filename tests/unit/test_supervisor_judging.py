@@ -10,11 +10,24 @@ from cairnq_supervisor.system import limits
 
 
 @pytest.mark.parametrize(
-    ("used", "verdict"), [(0, Verdict.OK), (65, Verdict.OK), (66, Verdict.WARNING), (94, Verdict.FAULT)]
+    ("used", "verdict"),
+    [(0, Verdict.OK), (56, Verdict.OK), (57, Verdict.WARNING), (92, Verdict.WARNING), (93, Verdict.FAULT)],
 )
-def test_the_workers_connections_must_fit(used, verdict):
+def test_the_workers_connections_must_fit_and_those_of_workers_for_suspects(used, verdict):
     found = judging.connection_budget(workers=3, most=100, reserved=3, used=used)
     assert found.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("granted", "verdict"), [(None, Verdict.OK), (139, Verdict.OK), (138, Verdict.WARNING), (105, Verdict.FAULT)]
+)
+def test_the_processes_must_fit_into_their_cgroup_and_those_for_suspects_too(granted, verdict):
+    """45 and (3 + 2) of 10 MiB are 95; with 3 more 125, which is nine tenths of 139."""
+    found = judging.memory_budget(
+        workers=3, booted=35 << 20, own=4 << 20, supervisor=45 << 20, granted=None if granted is None else granted << 20
+    )
+    assert found.verdict is verdict
+    assert "all processes at work have 95.0 MiB, up to 125.0 MiB while suspects" in found.says
 
 
 @pytest.mark.parametrize(
@@ -46,9 +59,14 @@ def test_a_clock_that_is_off_is_seen_either_way(ahead_s, verdict):
 def test_limits_of_the_host_are_faults_where_a_start_would_hit_them():
     assert judging.descriptors(processes=10, limit=1024).verdict is Verdict.OK
     assert judging.descriptors(processes=10, limit=60).verdict is Verdict.FAULT
-    assert judging.process_limit(processes=10, limit=None, used=0).verdict is Verdict.OK
-    assert judging.process_limit(processes=10, limit=100, used=90).verdict is Verdict.OK
-    assert judging.process_limit(processes=10, limit=100, used=91).verdict is Verdict.FAULT
+    for limit, used, verdict in (
+        (None, 0, Verdict.OK),
+        (100, 80, Verdict.OK),
+        (100, 81, Verdict.WARNING),
+        (100, 90, Verdict.WARNING),
+        (100, 91, Verdict.FAULT),
+    ):
+        assert judging.process_limit(processes=10, most=20, limit=limit, used=used).verdict is verdict
 
 
 def test_a_stop_timeout_shorter_than_the_drain_is_a_fault():

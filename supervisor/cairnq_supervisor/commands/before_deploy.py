@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import errno
+import sys
 from collections.abc import Iterator
 
 from cairnq.pure.errors import CairnQError, MigrationsPending
@@ -16,7 +18,7 @@ from cairnq_supervisor.config import Configuration
 from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.findings import Finding, fault, ok, skipped
-from cairnq_supervisor.pure.judging import connection_budget
+from cairnq_supervisor.pure.judging import connection_budget, memory_budget
 from cairnq_supervisor.pure.requests import Status
 from cairnq_supervisor.pure.settings import ConfigurationError, Settings
 from cairnq_supervisor.roles.application import (
@@ -29,6 +31,8 @@ from cairnq_supervisor.roles.application import (
 from cairnq_supervisor.roles.boot import size_fault
 from cairnq_supervisor.roles.file_survey import survey_file
 from cairnq_supervisor.roles.survey import Survey, survey
+from cairnq_supervisor.roles.trial import Footprint, try_worker
+from cairnq_supervisor.system.granted_memory import memory_grant
 from cairnq_supervisor.system.http import listen
 
 _FOR_RETENTION = ("insert on cairnq_meta", "update on cairnq_meta")
@@ -46,12 +50,15 @@ def check(options: argparse.Namespace) -> Answer:
 
 
 def _application(configuration: Configuration) -> Iterator[Finding]:
-    """The import, and which handlers each queue's workers would run."""
+    """The import, which handlers each queue's workers would run, and the memory that they would take."""
     settings = configuration.settings
     yield ok("configuration", f"{configuration.origin}, {len(settings.queues)} queue(s)")
     put_first_on_path(configuration.folder)
+    _load_what_the_supervisor_loads()
     try:
-        registry = load_registry(settings.app)
+        with contextlib.redirect_stdout(sys.stderr):  # what it prints is no part of the answer
+            footprint = None if settings.preload else try_worker(settings)
+            registry = load_registry(settings.app)
     except ApplicationError as error:
         says, _, traceback = str(error).partition("\n")
         yield fault("application", says, code=Exit.CONFIG, more=traceback)
@@ -62,7 +69,28 @@ def _application(configuration: Configuration) -> Iterator[Finding]:
     for queue in settings.queues if not faults else ():
         names = ", ".join(sorted(registry_for(registry, queue).handlers))
         yield ok("queue", f"{queue.name}: {queue.processes} process(es) of {queue.concurrency}, runs {names}")
-        if reason := size_fault(queue):
+    yield from _memory(settings, try_worker(settings) if settings.preload else footprint)
+
+
+def _load_what_the_supervisor_loads() -> None:
+    """Its children share it, and have it in their size."""
+    import cairnq_supervisor.run  # noqa: F401 - not at the top, for `check` is all that needs it
+
+
+def _memory(settings: Settings, footprint: Footprint | None) -> Iterator[Finding]:
+    if footprint is None:
+        yield skipped("memory", "the size of a worker could not be measured")
+        return
+    grant = memory_grant()
+    yield memory_budget(
+        workers=sum(queue.most_processes for queue in settings.queues),
+        booted=footprint.resident,
+        own=footprint.own,
+        supervisor=footprint.parent,
+        granted=None if grant is None else grant.limit,
+    )
+    for queue in settings.queues:
+        if reason := size_fault(queue, footprint.resident):
             yield fault("memory", reason, "raise it: the application itself needs that much", code=Exit.CONFIG)
 
 
@@ -144,7 +172,7 @@ def _connections(settings: Settings, found: Survey) -> Finding:
     if found.pooled:
         return skipped("connections", "a pooler stands before the database: its own limits hold")
     return connection_budget(
-        workers=sum(queue.processes for queue in settings.queues),
+        workers=sum(queue.most_processes for queue in settings.queues),
         most=found.most_connections,
         reserved=found.reserved_connections,
         used=found.open_connections,

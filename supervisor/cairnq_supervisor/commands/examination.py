@@ -46,11 +46,13 @@ def _environment() -> Iterator[Finding]:
 
 
 def _host(settings: Settings) -> Iterator[Finding]:
-    processes = sum(queue.processes for queue in settings.queues) + 2
-    yield judging.descriptors(processes=processes, limit=limits.open_files())
+    beside = 2 if settings.http is None else 3  # supervisor, keeper, gateway
+    processes = sum(queue.processes for queue in settings.queues) + beside
+    most = 2 * sum(queue.most_processes for queue in settings.queues) + beside  # one for suspects beside each
+    yield judging.descriptors(processes=most, limit=limits.open_files())
     ceiling = limits.processes()
     used = 0 if ceiling is None else limits.threads_of_this_user()
-    yield judging.process_limit(processes=processes, limit=ceiling, used=used)
+    yield judging.process_limit(processes=processes, most=most, limit=ceiling, used=used)
     yield from _stop_timeouts(settings)
 
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.findings import Finding, fault, ok, warning
-from cairnq_supervisor.pure.quantities import format_duration
+from cairnq_supervisor.pure.quantities import format_duration, format_size
 
 KEEPERS_CONNECTIONS = 2
 """One for beats and settling, one that listens."""
 
 WORKERS_CONNECTIONS = 10
 """The most that one worker process opens; at rest it has one."""
+
+SUSPECTS_CONNECTIONS = 3
+"""The most that a worker for suspects has use for, which runs one call at a time: to claim, to settle, and one."""
+
+WORKING_BYTES = 3 << 20
+"""What a worker's first connection and first calls take beside what it has when it has booted, for handlers that take
+nothing: 2.5 MB on PostgreSQL. As much again, which it shared, it writes to and then has for itself.
+"""
+
+TIGHT = 0.9
+"""Part of the granted memory past which the largest worker is replaced."""
 
 DEAD_SHARE = 0.5
 DEAD_LEAST = 10_000
@@ -31,16 +42,43 @@ MANY_ROWS = 1_000_000
 
 
 def connection_budget(*, workers: int, most: int, reserved: int, used: int) -> Finding:
-    """Whether the workers of this host fit beside what is connected now."""
+    """Whether the workers of this host fit beside what is connected now, and those beside them that run suspects."""
     at_rest, at_most = workers + KEEPERS_CONNECTIONS, workers * WORKERS_CONNECTIONS + KEEPERS_CONNECTIONS
+    alone = workers * SUSPECTS_CONNECTIONS
     free = most - reserved - used
-    says = f"{at_rest} at rest, {at_most} at most, on this host; {free} of {most} are free"
+    says = (
+        f"{at_rest} at rest, {at_most} at most, on this host, {alone} more while suspects run alone; "
+        f"{free} of {most} are free"
+    )
     if at_rest > free:
         advice = "raise max_connections, lower processes, or put a pooler before the database (with listen_database)"
         return fault("connections", says, advice, code=Exit.CONFIG)
-    if at_most > free:
+    if at_most + alone > free:
         return warning("connections", says, "under full load workers would wait for a connection")
     return ok("connections", says)
+
+
+def memory_budget(*, workers: int, booted: int, own: int, supervisor: int, granted: int | None) -> Finding:
+    """Whether the processes of this host fit into its cgroup before their handlers take anything. Sizes are bytes.
+
+    `booted`: a worker's, `own`: what of that it shares with nobody. `supervisor`: its whole size, the shared part with
+    it. `granted`: the cgroup's limit, None: none.
+    """
+    each = own + 2 * WORKING_BYTES
+    start = supervisor + each * (workers + 2)  # keeper and gateway: each about as much
+    alone = start + each * workers
+    says = (
+        f"a worker boots with {format_size(booted)} ({format_size(own)} its own); all processes at work have "
+        f"{format_size(start)}, up to {format_size(alone)} while suspects run alone, and what handlers take"
+    )
+    if granted is None:
+        return ok("memory", says)
+    says += f"; {format_size(granted)} granted"
+    if start > TIGHT * granted:
+        return fault("memory", says, "raise the limit of the container or unit, or lower processes", code=Exit.CONFIG)
+    if alone > TIGHT * granted:
+        return warning("memory", says, "raise the limit, or lower processes, to have room for suspects")
+    return ok("memory", says)
 
 
 def dead_rows(*, live: int, dead: int, vacuumed_ago_s: int | None, autovacuum: bool) -> Finding:
@@ -78,19 +116,21 @@ def clock(*, database_ms: int, host_ms: float) -> Finding:
 def descriptors(*, processes: int, limit: int) -> Finding:
     """`limit`: RLIMIT_NOFILE, which holds for each process; the supervisor has several for each child."""
     needed = DESCRIPTORS_FOR_EACH + 4 * processes + WORKERS_CONNECTIONS
-    says = f"{limit} open files a process, {needed} needed by the supervisor of {processes} processes"
+    says = f"{limit} open files a process, {needed} needed by the supervisor of up to {processes} processes"
     if limit < needed:
         return fault("open files", says, "raise LimitNOFILE= or `ulimit -n`")
     return ok("open files", says)
 
 
-def process_limit(*, processes: int, limit: int | None, used: int) -> Finding:
-    """`limit`: RLIMIT_NPROC of this user, None for none; threads count as processes."""
+def process_limit(*, processes: int, most: int, limit: int | None, used: int) -> Finding:
+    """`processes` at the start, and at `most`. `limit`: RLIMIT_NPROC of this user, None for none; threads count too."""
     if limit is None:
         return ok("processes", "no limit")
-    says = f"{used} of {limit} processes and threads of this user run; {processes} more at start"
+    says = f"{used} of {limit} processes and threads of this user run; {processes} more at start, {most} at most"
     if used + processes > limit:
         return fault("processes", says, "raise LimitNPROC= or `ulimit -u`")
+    if used + most > limit:
+        return warning("processes", says, "raise LimitNPROC= or `ulimit -u`, or a busy queue cannot grow")
     return ok("processes", says)
 
 

@@ -7,6 +7,8 @@ import os
 from cairnq.run.leases import margin
 from cairnq.run.registry import Registry
 from cairnq_supervisor.pure import dsn
+from cairnq_supervisor.pure.judging import WORKING_BYTES
+from cairnq_supervisor.pure.quantities import format_size
 from cairnq_supervisor.pure.settings import QueueSettings
 from cairnq_supervisor.roles.application import (
     ApplicationError,
@@ -28,19 +30,19 @@ def boot(plan: WorkerPlan) -> Registry:
     return registry_for(registry, plan.queue)
 
 
-def size_fault(queue: QueueSettings) -> str | None:
-    """Why this process, with the application in it, cannot be a worker: a limit that is passed from the beginning
-    would replace one after another.
+def size_fault(queue: QueueSettings, booted: int | None) -> str | None:
+    """Why a worker that has so many bytes when it has booted cannot be one of this queue: a limit that it passes with
+    its first calls would replace one after another.
     """
-    limit, size = queue.max_rss, resident_bytes(os.getpid())
-    if limit is None or size is None or size <= limit:
+    limit = queue.max_rss
+    if limit is None or booted is None or booted + WORKING_BYTES <= limit:
         return None
-    key = f"queues.{queue.name}.max_rss"
-    return f"{key} is {limit >> 20} MiB, but a worker takes {size >> 20} MiB when it has booted"
+    has = f"a worker takes {format_size(booted)} when it has booted, and some {format_size(WORKING_BYTES)} more at work"
+    return f"queues.{queue.name}.max_rss is {format_size(limit)}, but {has}"
 
 
 def _check_size(plan: WorkerPlan) -> None:
-    if reason := size_fault(plan.queue):
+    if reason := size_fault(plan.queue, resident_bytes(os.getpid())):
         raise ApplicationError(reason)
 
 

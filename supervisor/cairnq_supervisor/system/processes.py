@@ -62,3 +62,12 @@ def resident_bytes(pid: int) -> int | None:
     except (OSError, IndexError):
         return None
     return int(pages) * resource.getpagesize()
+
+
+def own_bytes(pid: int) -> int | None:
+    """Memory in RAM that no other process shares, None when the process is gone or the kernel does not say."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return None
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Private_"))
