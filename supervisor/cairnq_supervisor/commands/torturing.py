@@ -99,8 +99,10 @@ def _status_line() -> Iterator[Tell]:
 def _shown(report: Report, ground: Ground, *, keep: bool) -> Sequence[Block]:
     statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(report.statuses.items()) if count)
     hosts = "1 host" if report.hosts == 1 else f"{report.hosts} hosts"
+    missed = sum(report.missed.values())
     blocks: list[Block] = [
-        f"seed {report.seed}: {report.faults} faults in {report.seconds:g} s, {hosts}",
+        f"seed {report.seed}: {report.faults} faults in {report.seconds:g} s, {hosts}"
+        + (f"; {missed} more found nobody to hurt" if missed else ""),
         Table(
             [Column("fault", whole=True), Column("times", right=True, whole=True)],
             [[kind, str(count)] for kind, count in sorted(report.injected.items())],

@@ -51,9 +51,13 @@ def _ran_at_least_once(evidence: Evidence) -> Iterator[tuple[str, str]]:
     """A success names the call that it is the result of."""
     runs = {run.run_id: run for run in evidence.runs}
     called = {run.task_id for run in evidence.runs}
+    raised = {(run.task_id, run.worker_id, run.attempt) for run in evidence.runs if run.raised is not None}
     for row in evidence.rows.values():
-        if row.status == "failed" and row.id not in called and _code(row) not in _WITHOUT_A_CALL:
-            yield row.id, f"failed with {_code(row)}, and was never called"
+        if row.status == "failed" and _code(row) not in _WITHOUT_A_CALL:
+            if row.id not in called:
+                yield row.id, f"failed with {_code(row)}, and was never called"
+            elif row.name == "failing" and (row.id, row.worker_id, row.attempt) not in raised:
+                yield row.id, f"failed with {_code(row)} in attempt {row.attempt}, which raised nothing"
         if row.status != "succeeded":
             continue
         run = runs.get(_named(row) or "")
@@ -118,23 +122,23 @@ def _given_up(row: Row) -> Iterator[str]:
 
 def _keys_unique(evidence: Evidence) -> Iterator[tuple[str, str]]:
     """Under one key one task lives at a time, unless a cancel was asked of the older."""
-    lives = _lives(evidence)
-    tasks: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for row in evidence.rows.values():
-        if isinstance(row.metadata, dict) and "key" in row.metadata:
-            tasks[row.metadata["key"], row.metadata["conflict"]].append(row.id)
+    lives, rows = _lives(evidence), evidence.rows
+    tasks: defaultdict[tuple[str, str | None], list[str]] = defaultdict(list)
+    for change in evidence.changes:
+        if change.before is None and change.key is not None:
+            tasks[change.key, change.conflict].append(change.task_id)
     for (key, conflict), ids in tasks.items():
-        ids.sort(key=lambda task_id: lives[task_id].born)
         for older, younger in pairwise(ids):
             # One that replaces is made before the older one is told to go, and nobody sees it until then.
             begun = lives[younger].claimed if conflict == "replace" else lives[younger].born
             if lives[older].died > begun and not lives[older].canceling:
                 yield younger, f"lived under {key!r} while {older} did"
         if conflict == "reuse-succeeded":
-            done = [task_id for task_id in ids if evidence.rows[task_id].status == "succeeded"]
+            done = [task_id for task_id in ids if task_id in rows and rows[task_id].status == "succeeded"]
             yield from ((task_id, f"succeeded under {key!r} after {done[0]} had") for task_id in done[1:])
-        if evidence.keys.get(key, ids[-1]) != ids[-1]:
-            yield ids[-1], f"is the latest under {key!r}, which points at {evidence.keys[key]}"
+        latest = ids[-1]
+        if evidence.keys.get(key) != (latest if latest in rows else None):
+            yield latest, f"is the latest under {key!r}, which points at {evidence.keys.get(key)}"
 
 
 def _leases_and_marks(evidence: Evidence) -> Iterator[tuple[str, str]]:

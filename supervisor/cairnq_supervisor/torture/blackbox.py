@@ -30,19 +30,27 @@ class BlackBox:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._owner = 0
+        self._name = ""
         self._fd = -1
 
     def call(self, ctx: Any) -> Call:
         """Note that a handler runs for `ctx` (a context of either kind) while the `with` block does."""
-        return Call(self, f"{os.getpid()}.{next(self._numbers)}", ctx)
+        with self._lock:
+            self._open_once()
+            return Call(self, f"{self._name}.{next(self._numbers)}", ctx)
 
     def write(self, *words: object) -> None:
         with self._lock:
-            if self._owner != os.getpid():
-                path = self._folder / f"{os.getpid()}-{os.urandom(4).hex()}{_SUFFIX}"
-                self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-                self._owner = os.getpid()
+            self._open_once()
             os.write(self._fd, (" ".join(map(str, words)) + "\n").encode())
+
+    def _open_once(self) -> None:
+        """The name is more than the pid, which a long run may see twice."""
+        if self._owner != os.getpid():
+            self._name = f"{os.getpid()}-{os.urandom(4).hex()}"
+            path = self._folder / f"{self._name}{_SUFFIX}"
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._owner = os.getpid()
 
 
 class Call:
@@ -102,5 +110,6 @@ def calls(text: str) -> Iterator[Run]:
                     run,
                     trusted=now if trusted == "1" else run.trusted,
                     ended=now if what == "ended" else run.ended,
+                    raised=now if what == "raised" else run.raised,
                 )
     yield from found.values()

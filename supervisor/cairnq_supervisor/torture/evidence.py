@@ -29,9 +29,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of a row's status, noted by a trigger. `before` None: made; `after` None: removed.
+    """One change of a row's status or owner, or of one that had ended, noted by a trigger.
 
-    `old_...`: before the change. `canceling`: somebody had asked for a cancel by then.
+    `before` None: made; `after` None: removed. `old_...`: before the change. `canceling`: somebody had asked for a
+    cancel by then. `key`, `conflict`: those it was made with, as its metadata say; noted when it is made.
     """
 
     seq: int
@@ -47,6 +48,8 @@ class Change:
     canceling: bool
     completed_at_ms: int | None
     at_ms: int
+    key: str | None
+    conflict: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,9 @@ class Run:
     """The last moment at which the handler was seen to run under a trusted lease; None: it never was."""
 
     ended: float | None
-    """None: it was cut off."""
+    """When it returned; None: it raised, or was cut off."""
+
+    raised: float | None = None
 
 
 class Deed(StrEnum):

@@ -57,6 +57,7 @@ class Host:
 
     exits: Counter[int] = field(default_factory=Counter)
     process: asyncio.subprocess.Process | None = None
+    _hearings: list[asyncio.Task[None]] = field(default_factory=list)
     _begun: bool = False
     _closing: bool = False
     _decided: asyncio.Event = field(default_factory=asyncio.Event)
@@ -82,6 +83,7 @@ class Host:
             keeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await keeping
+            await self._heard_to_the_end()
 
     async def is_running(self, seconds: float) -> bool:
         """Whether it comes to say in time that every worker is ready, before anything goes wrong."""
@@ -145,42 +147,46 @@ class Host:
             )
         self.process, self._begun = process, False
         os.close(writer_fd)
-        reader = asyncio.StreamReader(limit=1 << 22)
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reader_fd, "rb")
-        )
-        hearing = asyncio.create_task(self._hear(reader, process.pid))
+        self._hearings.append(asyncio.create_task(self._hear(reader_fd, process)))
         try:
             code = await process.wait()
         finally:
-            await self._heard_to_the_end(hearing)
-            transport.close()
             self._decided.set()
         self.exits[code] += 1
         if code not in _EXCUSED:
             self.wrongs.append(f"host {self.number}: its supervisor ended with {code}")
 
-    async def _heard_to_the_end(self, hearing: asyncio.Task[None]) -> None:
-        """What it said last is not to be missed; raises what went wrong in listening."""
-        await asyncio.wait({hearing}, timeout=_LAST_WORDS_S)
-        hearing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await hearing
+    async def _heard_to_the_end(self) -> None:
+        """What they said last is not to be missed; raises what went wrong in listening."""
+        if self._hearings:
+            await asyncio.wait(self._hearings, timeout=_LAST_WORDS_S)
+        for hearing in self._hearings:
+            hearing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await hearing
 
-    async def _hear(self, reader: asyncio.StreamReader, supervisor: int) -> None:
-        async for line in reader:
-            if not line.endswith(b"\n"):
-                break  # killed in the middle of a word
-            event: Event = json.loads(line)
-            name = event["event"]
-            self._begun = True
-            self.events[name] += 1
-            if role := _STARTS.get(name):
-                self._meet(role, event["pid"], supervisor)
-            if name in FAULTS:
-                self.wrongs.append(f"host {self.number}: {line.decode().strip()}")
-            if name == "supervisor.running" or self.wrongs:
-                self._decided.set()
+    async def _hear(self, events_fd: int, process: asyncio.subprocess.Process) -> None:
+        """A supervisor and its children. Orphans speak on while the next one begins beside them."""
+        reader = asyncio.StreamReader(limit=1 << 22)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(events_fd, "rb")
+        )
+        with contextlib.closing(transport):
+            async for line in reader:
+                if not line.endswith(b"\n"):
+                    break  # killed in the middle of a word
+                self._take(json.loads(line), process)
+
+    def _take(self, event: Event, process: asyncio.subprocess.Process) -> None:
+        name = event["event"]
+        self._begun = self._begun or process is self.process
+        self.events[name] += 1
+        if role := _STARTS.get(name):
+            self._meet(role, event["pid"], process.pid)
+        if name in FAULTS:
+            self.wrongs.append(f"host {self.number}: {json.dumps(event)}")
+        if name == "supervisor.running" or self.wrongs:
+            self._decided.set()
 
     def _meet(self, role: str, pid: int, supervisor: int) -> None:
         """A pid becomes a pidfd the moment it is heard of; by its parent it is known to be the one that is meant."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,12 +19,12 @@ from cairnq_supervisor.torture.schedule import Fault, Kind
 CLOCK_FILE = "clock-{}"
 _SHIFTS_S = (-3600, -7, -1, 1, 7, 3600)
 _RESTART_PATIENCE_S = 60.0
-_LATER_S = 3.0
-"""Seconds for which a fault waits for somebody whom it can hurt: a fleet may be about to start again."""
-_LOOK_S = 0.25
+_APART_S = 0.2
+"""Seconds between the looks of all faults that have found nobody, so that a fleet that is back does not meet them all
+at once."""
 
 Blow: TypeAlias = Callable[[Fault, Host], Awaitable[bool]]
-"""Makes a fault happen to a host, and end; False where there was nobody to hurt."""
+"""Makes a fault happen to a host, and end; False where there was nobody to hurt. Says when it has `_struck`."""
 
 
 class Injector:
@@ -47,6 +48,8 @@ class Injector:
         self.injected: Counter[Kind] = Counter()
         self.missed: Counter[Kind] = Counter()
         self.wrongs: list[str] = []
+        self._struck_ones: set[Fault] = set()
+        self._next_look = 0.0
         self._blows: Mapping[Kind, Blow] = {
             Kind.WORKER_KILL: partial(self._hit, "worker", signal.SIGKILL),
             Kind.WORKER_STOP: partial(self._hit, "worker", signal.SIGSTOP),
@@ -74,7 +77,7 @@ class Injector:
         }
 
     async def work_through(self, faults: Sequence[Fault], until: float) -> None:
-        """Each at its time; what lasts is cut short at `until` (boottime seconds)."""
+        """Each at its time, or as soon as there is somebody to hurt. What lasts ends at `until` (boottime seconds)."""
         begun = boottime()
         async with asyncio.TaskGroup() as happening:
             for fault in faults:
@@ -91,23 +94,24 @@ class Injector:
 
     async def _inject(self, fault: Fault, until: float) -> None:
         first = int(fault.host * len(self._hosts))
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.1, until - boottime())):
-                happened = await self._somewhere(fault, [*self._hosts[first:], *self._hosts[:first]])
-        except TimeoutError:
-            happened = True
-        (self.injected if happened else self.missed)[fault.kind] += 1
+                await self._somewhere(fault, [*self._hosts[first:], *self._hosts[:first]])
+        if fault not in self._struck_ones:
+            self.missed[fault.kind] += 1
 
-    async def _somewhere(self, fault: Fault, hosts: Sequence[Host]) -> bool:
-        """At the first of these, or where there is somebody to hurt; and if that is nowhere, a moment later."""
-        given_up_at = boottime() + _LATER_S
+    async def _somewhere(self, fault: Fault, hosts: Sequence[Host]) -> None:
+        """At the first of these, or where there is somebody to hurt; and if that is nowhere, later."""
         while True:
             for host in hosts:
                 if await self._blows[fault.kind](fault, host):
-                    return True
-            if boottime() > given_up_at:
-                return False
-            await asyncio.sleep(_LOOK_S)
+                    return
+            self._next_look = max(self._next_look, boottime()) + _APART_S
+            await asyncio.sleep(self._next_look - boottime())
+
+    def _struck(self, fault: Fault) -> None:
+        self._struck_ones.add(fault)
+        self.injected[fault.kind] += 1
 
     async def _hit(self, role: str, number: signal.Signals, fault: Fault, host: Host) -> bool:
         there = host.living(role)
@@ -115,6 +119,7 @@ class Injector:
             return False
         member = there[int(fault.target * len(there))]
         hit(member, number)
+        self._struck(fault)
         if number is signal.SIGSTOP:
             try:
                 await asyncio.sleep(fault.lasting)
@@ -125,24 +130,29 @@ class Injector:
         return True
 
     async def _signal(self, number: signal.Signals, undone_by: signal.Signals | None, fault: Fault, host: Host) -> bool:
-        sent = host.send(number)
-        if sent and undone_by is not None:
+        if not host.send(number):
+            return False
+        self._struck(fault)
+        if undone_by is not None:
             try:
                 await asyncio.sleep(fault.lasting)
             finally:
                 host.send(undone_by)
-        return sent
+        return True
 
     async def _freeze(self, fault: Fault, host: Host) -> bool:
-        found = host.signal_all(signal.SIGSTOP)
+        if not host.signal_all(signal.SIGSTOP):
+            return False
+        self._struck(fault)
         try:
             await asyncio.sleep(fault.lasting)
         finally:
             host.signal_all(signal.SIGCONT)
-        return found
+        return True
 
     async def _network(self, fault: Fault, host: Host) -> bool:
         proxy = self._ground.proxies[host.number]
+        self._struck(fault)
         match fault.kind:
             case Kind.NETWORK_CUT:
                 proxy.cut()
@@ -155,28 +165,42 @@ class Injector:
         return True
 
     async def _end_sessions(self, fault: Fault, host: Host) -> bool:  # noqa: ARG002 - of every host's
-        return await self._ground.end_sessions(fault.target)
+        return await self._found(fault, self._ground.end_sessions(fault.target))
 
     async def _lock(self, fault: Fault, host: Host) -> bool:  # noqa: ARG002 - a lock stands before every host
-        return await self._ground.lock(fault.lasting)
+        return await self._found(fault, self._ground.lock(fault.lasting))
+
+    async def _found(self, fault: Fault, blow: Awaitable[bool]) -> bool:
+        """A blow that the ground deals; it counts when it is over."""
+        found = await blow
+        if found:
+            self._struck(fault)
+        return found
 
     async def _shift_clock(self, fault: Fault, host: Host) -> bool:
         self._set_clock(host, _SHIFTS_S[int(fault.target * len(_SHIFTS_S))])
+        self._struck(fault)
         return True
 
     async def _restart_server(self, fault: Fault, host: Host) -> bool:  # noqa: ARG002 - it is everybody's
+        self._struck(fault)
         process = await asyncio.create_subprocess_exec(
             *self._restart,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )
-        async with asyncio.timeout(_RESTART_PATIENCE_S):
-            if await process.wait() != 0:
-                self.wrongs.append(f"the command {' '.join(self._restart)!r} ended with {process.returncode}")
+        try:
+            async with asyncio.timeout(_RESTART_PATIENCE_S):
+                ended = f"ended with {code}" if (code := await process.wait()) != 0 else ""
+        except TimeoutError:
+            ended = f"did not end within {_RESTART_PATIENCE_S:g} s"
+        if ended:
+            self.wrongs.append(f"the command {' '.join(self._restart)!r} {ended}")
         return True
 
     async def _flood_queues(self, fault: Fault, host: Host) -> bool:  # noqa: ARG002 - from nowhere in particular
+        self._struck(fault)
         await self._flood(fault.target)
         return True
 

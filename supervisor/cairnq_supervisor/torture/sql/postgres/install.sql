@@ -13,7 +13,9 @@ create table torture_changes (
     lease_until_ms  bigint,
     canceling       boolean not null,
     completed_at_ms bigint,
-    at_ms           bigint not null
+    at_ms           bigint not null,
+    key             text,
+    conflict        text
 );
 
 create table torture_runs (
@@ -24,7 +26,8 @@ create table torture_runs (
     pid       integer not null,
     began     double precision not null,
     trusted   double precision,
-    ended     double precision
+    ended     double precision,
+    raised    double precision
 );
 
 create table torture_notes (
@@ -42,14 +45,14 @@ create function torture_note_change() returns trigger language plpgsql as $$
 begin
     execute format(
         'insert into %I.torture_changes (task_id, name, before, after, old_attempt, attempt, old_worker, worker,'
-        ' lease_until_ms, canceling, completed_at_ms, at_ms)'
-        ' values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)',
+        ' lease_until_ms, canceling, completed_at_ms, at_ms, key, conflict)'
+        ' values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)',
         tg_table_schema
     )
     using
         coalesce(new.id, old.id), coalesce(new.name, old.name), old.status, new.status, old.attempt, new.attempt,
         old.worker_id, new.worker_id, new.lease_until_ms, old.cancel_requested_at_ms is not null, new.completed_at_ms,
-        (extract(epoch from clock_timestamp()) * 1000)::bigint;
+        (extract(epoch from clock_timestamp()) * 1000)::bigint, new.metadata ->> 'key', new.metadata ->> 'conflict';
     return null;
 end
 $$;
@@ -57,8 +60,11 @@ $$;
 create trigger torture_born after insert on cairnq_tasks
     for each row execute function torture_note_change();
 
-create trigger torture_changed after update of status on cairnq_tasks
-    for each row when (old.status is distinct from new.status)
+create trigger torture_changed after update on cairnq_tasks
+    for each row when (
+        (old.status, old.attempt, old.worker_id) is distinct from (new.status, new.attempt, new.worker_id)
+        or old.status not in ('queued', 'running')
+    )
     execute function torture_note_change();
 
 create trigger torture_removed after delete on cairnq_tasks

@@ -13,7 +13,9 @@ create table torture_changes (
     lease_until_ms  integer,
     canceling       integer not null,
     completed_at_ms integer,
-    at_ms           integer not null
+    at_ms           integer not null,
+    key             text,
+    conflict        text
 );
 
 create table torture_runs (
@@ -24,7 +26,8 @@ create table torture_runs (
     pid       integer not null,
     began     real not null,
     trusted   real,
-    ended     real
+    ended     real,
+    raised    real
 );
 
 create table torture_notes (
@@ -41,15 +44,18 @@ create table torture_effects (
 create trigger torture_born after insert on cairnq_tasks
 begin
     insert into torture_changes (
-        task_id, name, after, attempt, worker, lease_until_ms, canceling, completed_at_ms, at_ms
+        task_id, name, after, attempt, worker, lease_until_ms, canceling, completed_at_ms, at_ms, key, conflict
     )
     values (
         new.id, new.name, new.status, new.attempt, new.worker_id, new.lease_until_ms, 0, new.completed_at_ms,
-        cast((julianday('now') - 2440587.5) * 86400000 as integer)
+        cast((julianday('now') - 2440587.5) * 86400000 as integer),
+        json_extract(new.metadata, '$.key'), json_extract(new.metadata, '$.conflict')
     );
 end;
 
-create trigger torture_changed after update of status on cairnq_tasks when old.status is not new.status
+create trigger torture_changed after update on cairnq_tasks
+when (old.status, old.attempt, old.worker_id) is not (new.status, new.attempt, new.worker_id)
+    or old.status not in ('queued', 'running')
 begin
     insert into torture_changes (
         task_id, name, before, after, old_attempt, attempt, old_worker, worker, lease_until_ms, canceling,
