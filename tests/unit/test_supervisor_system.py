@@ -242,6 +242,20 @@ def test_deadlines_come_in_order_and_cancelled_ones_do_not(reactor, clock):
     assert seen == [1.0, 2.0, 3.0]
 
 
+def test_cancelled_deadlines_that_are_far_off_are_not_kept_until_then(reactor, clock):
+    heard = []
+    for _ in range(1000):
+        reactor.call_at(1e9, lambda: heard.append("never")).cancel()
+    assert len(reactor._heap) < 100
+    for number in range(1000):
+        reactor.call_at(1e9, lambda: heard.append("never")).cancel()
+        reactor.call_at(float(number), lambda number=number: heard.append(number))
+    assert len(reactor._heap) < 2500
+    clock.now = 1000.0
+    reactor.turn()
+    assert heard == list(range(1000))
+
+
 def test_a_callback_that_raises_is_reported_and_the_others_run(reactor, clock, faults):
     seen = []
     reactor.call_at(0.0, lambda: 1 / 0)

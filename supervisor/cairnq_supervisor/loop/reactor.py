@@ -15,6 +15,9 @@ from cairnq.pure.clock import Clock
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
 
+_FEW = 64
+"""Deadlines that are kept, cancelled or not, without a look at which are which."""
+
 _MOST_FAULTS = 10
 """In a row, of one descriptor's callback."""
 
@@ -47,6 +50,7 @@ class Reactor:
         self._selector = selectors.DefaultSelector()
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
+        self._sweep_at = _FEW
         self._stopped = False
         self._faults: Counter[int] = Counter()
 
@@ -72,6 +76,8 @@ class Reactor:
     def call_at(self, at: float, action: Callable[[], None]) -> Timer:
         """`action()` once `at` (on this reactor's clock) has come."""
         timer = Timer(at, action)
+        if len(self._heap) >= self._sweep_at:
+            self._sweep()
         heapq.heappush(self._heap, (at, next(self._order), timer))
         return timer
 
@@ -106,6 +112,12 @@ class Reactor:
         while self._heap and self._heap[0][2].action is None:
             heapq.heappop(self._heap)
         return max(0.0, self._heap[0][0] - self._clock()) if self._heap else None
+
+    def _sweep(self) -> None:
+        """A cancelled deadline that is far off would stay for as long: a day, where a worker's age is one."""
+        self._heap = [entry for entry in self._heap if entry[2].action is not None]
+        heapq.heapify(self._heap)
+        self._sweep_at = max(_FEW, 2 * len(self._heap))
 
     def _serve(self, fd: int, action: Callable[[], None]) -> None:
         """A descriptor whose callback fails again and again would keep the loop from sleeping: it is let go."""

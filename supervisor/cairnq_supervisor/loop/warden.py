@@ -30,7 +30,6 @@ class Warden:
     def __init__(self, house: House, replace: Replace) -> None:
         self._house = house
         self._replace = replace
-        self._reported: dict[str, float] = {}
 
     def look(self, seat: WorkerSeat, *, interval: float) -> None:
         """`interval`: seconds between two looks."""
@@ -66,14 +65,13 @@ class Warden:
         """It became ready: from now on it ages."""
         if seat.queue.max_age is None:
             return
-        child = seat.child
         age = seat.queue.max_age * random.uniform(1 - _AGE_JITTER, 1.0)  # noqa: S311 - jitter, not a secret
 
         def retire() -> None:
-            if seat.child is child and seat.state is SeatState.READY:
+            if seat.state is SeatState.READY:
                 self._replace(seat, f"max_age reached after {age:.0f} s")
 
-        self._house.reactor.call_after(age, retire)
+        seat.retirement = self._house.reactor.call_after(age, retire)
 
     def show_stacks(self, seat: WorkerSeat, event: str, **facts: object) -> None:
         """Ask for its stacks and, when it has had the time to write them, emit `event` with them."""
@@ -96,8 +94,6 @@ class Warden:
         silent = evidence.silence(now=self._house.clock(), last_progress=last)
         if silent > seat.queue.stall_timeout:
             seat.kill(f"its loop has not turned for {silent:.0f} s (stall_timeout)")
-        elif silent > interval * evidence.BLOCKED_AFTER and self._reported.get(incarnation.worker_id) != last:
-            self._reported[incarnation.worker_id] = last
+        elif silent > interval * evidence.BLOCKED_AFTER and seat.told_block != last:
+            seat.told_block = last
             self.show_stacks(seat, "worker.blocked", blocked_s=round(silent, 1))
-        elif silent <= interval:
-            self._reported.pop(incarnation.worker_id, None)

@@ -9,6 +9,7 @@ from cairnq.run.engine import Engine
 from cairnq_supervisor.loop.child import Errand
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
+from cairnq_supervisor.loop.reactor import Timer
 from cairnq_supervisor.loop.seat import Seat
 from cairnq_supervisor.pure.ledger import Ledger, Place
 from cairnq_supervisor.pure.lifecycle import SeatEvent, SeatState
@@ -84,6 +85,10 @@ class WorkerSeat(Seat):
         """Tasks for whose sake the latest child was killed."""
         self.uses: dict[str, int] = {}
         """Resources of its handlers, and how much of each this host has, as its child said."""
+        self.told_block: float | None = None
+        """The last progress of the block of its child's loop that was reported."""
+        self.retirement: Timer | None = None
+        """When its child has reached its age."""
         self.tallied: dict[str, Any] = {}
         """What its child last said about its tasks, as it was encoded."""
 
@@ -149,6 +154,7 @@ class WorkerSeat(Seat):
         house = self.house
         incarnation = Incarnation(self._capacity(), self.queue.lease, house.descriptors)
         self.incarnation, self.admitted, self.overrun, self.uses = incarnation, False, (), {}
+        self.told_block = None
         ledger, self.place = self._steward.enter(self.queue.name)
         plan = WorkerPlan(
             settings=house.settings,
@@ -217,6 +223,9 @@ class WorkerSeat(Seat):
                 self.tallied = names
 
     def settle(self, ending: Ending | None) -> None:
+        if self.retirement is not None:
+            self.retirement.cancel()
+            self.retirement = None
         if self.place is not None:
             place, self.place = self.place, None
             self._steward.leave(place)
