@@ -83,7 +83,7 @@ class Holdings:
         if self._observer is not None:
             self._observer.closed(attempt)
         if attempt.status is None or attempt.settlement is None:
-            self._let_go[attempt.held] = self._clock() + 2 * self._lease_s
+            self._remember(attempt.held)
             return
         if attempt.settlement.outcome in _RELEASES:
             table.released += 1
@@ -91,3 +91,13 @@ class Holdings:
             table.failed += 1
         else:
             table.succeeded += 1
+
+    def _remember(self, let_go: Held) -> None:
+        """For as long as its lease may live on in the database. Who was remembered first is forgotten first."""
+        now = self._clock()
+        while self._let_go:
+            first, until = next(iter(self._let_go.items()))
+            if until > now:
+                break
+            del self._let_go[first]
+        self._let_go[let_go] = now + 2 * self._lease_s
