@@ -43,6 +43,8 @@ class Drained:
     server_us: float
     statements: float
     wal: float
+    cut_off: bool = False
+    """Whether it was not done in `DRAIN_S`: then its rate is of calls, without the last of them."""
 
     def __str__(self) -> str:
         return f"{self.rate:,.0f} tasks/s, {self.costs}"
@@ -50,7 +52,8 @@ class Drained:
     @property
     def costs(self) -> str:
         cpu = f"worker {self.worker_us:.0f} us, server {self.server_us:.0f} us, " if self.worker_us else ""
-        return f"{cpu}{self.statements:.3g} statements, {self.wal:,.0f} B of WAL a task"
+        rest = f", NOT DONE after {DRAIN_S:.0f} s" if self.cut_off else ""
+        return f"{cpu}{self.statements:.3g} statements, {self.wal:,.0f} B of WAL a task{rest}"
 
 
 def drain(session: Session, system: System, setting: Setting, asked: Asked) -> Drained:
@@ -77,7 +80,8 @@ def drain_in(session: Session, dsn: str, system: System, setting: Setting, asked
         if failed := observer.ask(system.failed):
             raise RuntimeError(f"{failed:,} tasks failed")
         rate = notes.rate(notes.numbers(noted), every, settled_at)
-    return Drained(rate, cpu / done * 1e6, after.cpu / done * 1e6, after.statements / done, after.wal / done)
+    cut_off = settled_at is None and asked.seconds is None
+    return Drained(rate, cpu / done * 1e6, after.cpu / done * 1e6, after.statements / done, after.wal / done, cut_off)
 
 
 def middle(found: Sequence[Drained]) -> Drained:

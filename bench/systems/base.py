@@ -56,11 +56,11 @@ class System:
     """SQL: whether a task is still to be done."""
     held: str
     """SQL: how many tasks are being worked on."""
+    failed: str
+    """SQL: how many tasks have ended badly, or will be tried again. None may, or nothing has been measured."""
     settings: Sequence[Setting]
     waiting: Setting
     """For latency, rest and memory: its defaults, where nothing is documented to be better."""
-    failed: str = "select 0"
-    """SQL: how many tasks have ended badly, where its tables keep them. None may, or nothing has been measured."""
     bulk: bool = True
     """Whether one call submits many tasks."""
     concurrency_of: Callable[[int], Mapping[str, Any]] = field(default=lambda number: {"concurrency": number})

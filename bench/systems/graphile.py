@@ -16,6 +16,7 @@ GRAPHILE = System(
     channel="jobs:insert",
     left=f"select exists (select from {_JOBS})",
     held=f"select count(*) from {_JOBS} where locked_at is not null",
+    failed=f"select count(*) from {_JOBS} where last_error is not null",
     settings=(
         Setting(
             "concurrency 24, local queue 500, batched completion",

@@ -15,6 +15,7 @@ PGQUEUER = System(
     channel="ch_pgqueuer",
     left="select exists (select from pgqueuer)",
     held="select count(*) from pgqueuer where status = 'picked'",
+    failed="select count(*) from pgqueuer_log where status::text not in ('queued', 'picked', 'successful')",
     settings=(Setting("batch 100", 28_000, {"batch": 100}), _DEFAULT),
     waiting=_DEFAULT,
     concurrency_of=lambda number: {"concurrency": number, "batch": min(100, number // 2)},

@@ -42,7 +42,7 @@ Start = Callable[..., AbstractContextManager[IO[str]]]
 def measure(session: Session) -> Iterator[Figure]:
     """Both on the disk of the temporary folder: a commit waits for it."""
     tasks = TASKS // 10 if session.quick else TASKS
-    peer = peers.install(peers.PINNED)
+    peer = peers.install(peers.NEWEST)
     start_theirs = partial(peers_worker, peer)
     best = {"ours": 0.0, "theirs": 0.0}
     with tempfile.TemporaryDirectory(prefix="cairnq-bench-") as folder:

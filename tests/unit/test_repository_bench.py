@@ -2,13 +2,16 @@
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
 from bench import cli, notes, report
 from bench.comparing import beside_peers
+from bench.draining import Drained
 from bench.figures import Figure, of_runs, table, verdicts
 from bench.session import Session
+from bench.systems import all_systems
 from bench.systems.installing import Installed, Unavailable
 
 FOREVER = float("inf")
@@ -70,6 +73,17 @@ def test_a_rate_leaves_the_first_and_the_last_twentieth_out():
 def test_a_rate_runs_to_the_settlement_where_it_is_known():
     all_called_at_once = [0] * 100
     assert notes.rate(all_called_at_once, every=10, settled_at=950_000_000) == pytest.approx(1_000)
+
+
+def test_a_drain_that_was_cut_off_says_so_in_the_table():
+    whole = Drained(rate=1.0, worker_us=2.0, server_us=3.0, statements=4.0, wal=5.0)
+    assert "NOT DONE" not in whole.costs
+    assert "NOT DONE after 40 s" in replace(whole, cut_off=True).costs
+
+
+def test_a_system_says_how_its_failures_are_found():
+    """A handler that fails quickly would be a fast drain."""
+    assert all("count(*)" in system.failed for system in all_systems.ALL)
 
 
 def test_notes_are_read_whole_lines_only(tmp_path):
