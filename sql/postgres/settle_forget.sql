@@ -1,17 +1,18 @@
 -- Settle successes of handlers that forget: the row is removed, unless a key points at it or a cancel was asked.
 -- Params: :worker_id text; arrays of one length :ids text[], :attempts integer[].
 -- Result: id of each removed row. A row that is missing was not held, or its lock was, or it must be kept.
--- Locks: rows in id order, FOR UPDATE (they are deleted) SKIP LOCKED. Sends cairnq_done for each removed row.
+-- Locks: rows in id order, FOR UPDATE (they are deleted) SKIP LOCKED; then each is found by its place. Sends
+-- cairnq_done for each removed row.
 with settlement as materialized (
     select s.id, s.attempt
     from unnest(:ids::text[], :attempts::integer[]) as s (id, attempt)
     order by s.id
 ),
 held as materialized (
-    select l.id
+    select l.id, l.place
     from settlement s
     cross join lateral (
-        select t.id
+        select t.id, t.ctid as place
         from cairnq_tasks t
         where t.id = s.id
             and t.status = (select 'running')
@@ -24,8 +25,8 @@ held as materialized (
 ),
 removed as (
     delete from cairnq_tasks t
-    where t.id = any (array(
-        select h.id from held h where not exists (select from cairnq_task_keys k where k.task_id = h.id)
+    where t.ctid = any (array(
+        select h.place from held h where not exists (select from cairnq_task_keys k where k.task_id = h.id)
     ))
     returning t.id
 )
