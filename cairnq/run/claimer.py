@@ -123,6 +123,16 @@ class Claimer:
         finally:
             timer.cancel()
 
+    @property
+    def is_near(self) -> bool:
+        """The next claim goes as soon as calls have returned, and takes along what has ended."""
+        return (
+            not self.is_quiesced
+            and not self._settler.is_releasing
+            and not self._executor.is_held_up
+            and self._demand.waits_for_calls_alone
+        )
+
     def _gate_is_open(self) -> bool:
         return (
             not self.is_quiesced
@@ -166,8 +176,6 @@ class Claimer:
             is_others_turn = self._apart.claimed(found=bool(claimed))
         else:
             self._pace.claimed(self._clock(), full=len(claimed) == draws.most)
-            if not self._pace.ahead():
-                self._settler.hurry()
             is_others_turn = not claimed and self._apart.nothing_else()
             if is_others_turn and not self._executor.is_idle:  # not before what runs has returned
                 is_others_turn, self._wants_room = False, True
@@ -175,8 +183,10 @@ class Claimer:
             self._looks.again()
         if claimed:
             await self._take_in(claimed, sent)
-            if len(claimed) < draws.most:
-                await asyncio.sleep(0)  # nothing hurries to look once more: the calls start first
+        if not self._pace.ahead() or not self.is_near:
+            self._settler.hurry()
+        if 0 < len(claimed) < draws.most:
+            await asyncio.sleep(0)  # nothing hurries to look once more: the calls start first
 
     async def _is_cleared_up(self) -> bool:
         """Whether a claim may follow: nothing is in doubt any more, and no release has begun meanwhile."""

@@ -77,13 +77,14 @@ class Demand:
         """Tasks that may be claimed now, over all names. 0: nothing may be."""
         if self._version != self._registry.version:
             self._read_registry()
-        most = self._holdings.table.free_slots
-        for bound in (self._options.claim_batch, self._holdings.budget.limit()):
-            if bound is not None:
-                most = min(most, bound)
         if self._shares and not open_shares(self._shares, self._ceilings_now(), self._usage):
             return 0
-        return most
+        return self._most_beside_calls()
+
+    @property
+    def waits_for_calls_alone(self) -> bool:
+        """Whether it takes nothing but calls that return for the next claim to go, and that is one statement."""
+        return self._may_go_ahead and self._most_beside_calls() > 0
 
     def next_draws(self) -> Draws | None:
         """None where no handler is registered, or none has room."""
@@ -95,6 +96,14 @@ class Demand:
         wanted = sum(ceilings.limit(share, self._usage) for share in shares)
         left_some_behind = len(shares) < len(self._shares) or wanted > limit
         return Draws(shares, ceilings, self._usage, limit, min(limit, wanted), left_some_behind)
+
+    def _most_beside_calls(self) -> int:
+        """What leases and bytes allow, which calls keep until they are settled."""
+        most = self._holdings.table.free_slots
+        for bound in (self._options.claim_batch, self._holdings.budget.limit()):
+            if bound is not None:
+                most = min(most, bound)
+        return most
 
     def _ceilings_now(self) -> Ceilings:
         """Those of the worker; above them, while calls are short, by what may be held ahead.

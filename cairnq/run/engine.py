@@ -72,7 +72,7 @@ class Engine:
             outage=self._outage,
             lose=self._lose,
             on_written=self._room_changed,
-            hold_s=lambda: 0.0 if self._claimer.is_quiesced else pace.hold_s(),
+            hold_s=lambda: pace.hold_s() if self._claimer.is_near else 0.0,
         )
         desk = Desk(
             store=store,

@@ -243,6 +243,37 @@ async def test_what_is_waited_for_does_not_wait(client: CairnQ, make_rig: MakeRi
 
 
 @pytest.mark.usefixtures("long_hold")
+async def test_what_the_next_claim_waits_for_does_not_wait_for_it(client: CairnQ, make_rig: MakeRig) -> None:
+    registry = Registry()
+
+    @registry.task
+    async def x(_ctx: TaskContext, payload: str) -> str:
+        return payload
+
+    ids = await submit(client, ["p" * 100] * 100)
+    async with make_rig(registry, concurrency=2, slots=1000, max_in_flight_bytes=10 * 102) as rig:
+        rig.teach_that_calls_are_short()
+        assert await results(client, ids) == ["p" * 100] * 100
+
+
+@pytest.mark.usefixtures("long_hold")
+async def test_nothing_waits_for_a_claim_that_would_not_take_it_along(client: CairnQ, make_rig: MakeRig) -> None:
+    registry, gate = Registry(), Gate()
+
+    @registry.task(concurrency=2)
+    async def x(ctx: TaskContext, payload: int) -> int:
+        return await gate(ctx, payload) if payload else payload
+
+    registry.register("y", x, concurrency=2)  # two draws in one transaction
+    ids = await submit(client, [0, *([1] * 10)])
+    await client.submit_many([{"name": "y", "payload": 1}] * 10)
+    async with make_rig(registry, concurrency=4, slots=1000) as rig:
+        rig.teach_that_calls_are_short()
+        assert await results(client, ids[:1]) == [0]
+        gate.open()
+
+
+@pytest.mark.usefixtures("long_hold")
 async def test_a_drain_does_not_wait(client: CairnQ, make_rig: MakeRig) -> None:
     registry, gate = Registry(), Gate()
 
