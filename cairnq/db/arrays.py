@@ -7,6 +7,11 @@ from types import NoneType
 from typing import Any
 
 
+def plain(values: Sequence[Any]) -> list[Any]:
+    """The values of a statement, its arrays as text."""
+    return [array_literal(value) if isinstance(value, list) else value for value in values]
+
+
 def array_literal(items: Sequence[Any]) -> str:
     """`{"a","b",null}` of strings, integers and None; blanks between elements count for nothing.
 

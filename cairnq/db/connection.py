@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
 from psycopg.rows import dict_row, tuple_row
 
-from cairnq.db.arrays import array_literal
+from cairnq.db.arrays import plain
 from cairnq.db.session import Row
 from cairnq.pure.errors import InvalidDsn
 
@@ -58,7 +58,7 @@ class PsycopgSession:
 
     async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
         async with psycopg.AsyncRawCursor(self._connection, row_factory=tuple_row) as cursor:
-            await cursor.execute(text.encode(), _plain(values))
+            await cursor.execute(text.encode(), plain(values))
             return await _fetched(cursor)
 
     async def together(self, asked: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Row]]:
@@ -71,7 +71,7 @@ class PsycopgSession:
             async with self._connection.pipeline():
                 for text, values in asked:
                     cursor = psycopg.AsyncRawCursor(self._connection, row_factory=tuple_row)
-                    await cursor.execute(text.encode(), _plain(values))
+                    await cursor.execute(text.encode(), plain(values))
                     cursors.append(cursor)
         except psycopg.errors.PipelineAborted as aborted:
             raise _cause_of(aborted) from None
@@ -87,10 +87,6 @@ class PsycopgSession:
         """Any number of statements, without parameters."""
         async with psycopg.AsyncRawCursor(self._connection) as cursor:
             await cursor.execute(sql.encode(), prepare=False)
-
-
-def _plain(values: Sequence[Any]) -> list[Any]:
-    return [array_literal(value) if isinstance(value, list) else value for value in values]
 
 
 async def _fetched(cursor: psycopg.AsyncRawCursor[Row]) -> list[Row]:

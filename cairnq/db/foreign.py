@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from cairnq.db.borrow import borrow
-from cairnq.db.session import ForeignSession, PgExecutor, Session
+from cairnq.db.session import ForeignSession, PgExecutor, Row, Session
 
 
 class ForeignExecutor:
@@ -18,6 +18,9 @@ class ForeignExecutor:
 
     def __init__(self, executor: PgExecutor) -> None:
         self.executor = executor
+
+    async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
+        return await ForeignSession(self.executor).rows(text, values)
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Session]:

@@ -7,8 +7,8 @@ import logging
 import os
 import select
 import time
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self
 
 import psycopg
@@ -20,7 +20,8 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from cairnq.db.borrow import borrow
 from cairnq.db.connection import PsycopgSession, parse_dsn
 from cairnq.db.fault import Fault
-from cairnq.db.session import Session
+from cairnq.db.prepared import PreparedStatements
+from cairnq.db.session import Row, Session
 from cairnq.db.sqlstate import classify
 from cairnq.db.statements import Statements
 from cairnq.pure.errors import StoreClosed
@@ -50,6 +51,7 @@ class PsycopgExecutor:
         self._pooled = pooled
         self._closed = False
         self._latest = _LatestAttempt()
+        self._prepared = PreparedStatements()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
         self._opening: asyncio.Lock | None = None
@@ -68,6 +70,16 @@ class PsycopgExecutor:
             raise
         return connection
 
+    async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
+        pool = await self._ready_pool()
+        connection = await self._check_out(pool)
+        try:
+            if self._pooled:
+                return await PsycopgSession(connection).rows(text, values)
+            return await self._prepared.rows(connection, text, values)
+        finally:
+            await pool.putconn(connection)
+
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Session]:
         async with self._connection() as connection:
@@ -75,8 +87,13 @@ class PsycopgExecutor:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
-        async with self._connection() as connection, connection.transaction():
-            yield PsycopgSession(connection)
+        async with self._connection() as connection:
+            try:
+                async with connection.transaction():
+                    yield PsycopgSession(connection)
+            except BaseException:
+                self._prepared.forget(connection)
+                raise
 
     def borrow(self, given: Any, *, transaction: bool) -> AbstractAsyncContextManager[Session]:
         return borrow(given, transaction=transaction)
@@ -90,13 +107,14 @@ class PsycopgExecutor:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[AsyncConnection[Any]]:
         pool = await self._ready_pool()
-        async with AsyncExitStack() as stack:
-            yield await self._check_out(pool, stack)
+        connection = await self._check_out(pool)
+        try:
+            yield connection
+        finally:
+            await pool.putconn(connection)
 
-    async def _check_out(
-        self, pool: AsyncConnectionPool[AsyncConnection[Any]], stack: AsyncExitStack
-    ) -> AsyncConnection[Any]:
-        """A connection until the end of `stack`.
+    async def _check_out(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> AsyncConnection[Any]:
+        """A connection, which is to be put back.
 
         It asks again and again, for in an outage the pool soon gives up for whoever waits already, and tries anew only
         for whoever asks anew. It raises what the latest attempt failed with, at once where waiting will not help.
@@ -105,7 +123,7 @@ class PsycopgExecutor:
         while True:
             remaining = deadline - time.monotonic()
             try:
-                return await stack.enter_async_context(pool.connection(min(ATTEMPT_S, remaining)))
+                return await pool.getconn(min(ATTEMPT_S, remaining))
             except PoolTimeout as late:
                 failure = self._latest.failure
                 if remaining <= ATTEMPT_S or (failure is not None and classify(failure) is Fault.CONFIGURATION):

@@ -52,6 +52,10 @@ class Executor(Protocol):
     has_one_writer: bool
     """Whether a write excludes all others, so that who may find nothing to write had better look first."""
 
+    async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
+        """One statement in a transaction of its own. Of few texts: each may stay prepared for a connection's life."""
+        ...
+
     def autocommit(self) -> AbstractAsyncContextManager[Session]: ...
 
     def transaction(self) -> AbstractAsyncContextManager[Session]: ...

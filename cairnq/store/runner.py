@@ -94,6 +94,14 @@ class StatementRunner:
         except Exception as error:  # noqa: BLE001 - raised again, as ours
             raise_translated(error, own=True)
 
+    async def _once(self, name: str, /, **values: Any) -> list[Row]:
+        """One statement in a transaction of its own, by the shortest way there is, and not repeated."""
+        statement = (await self._ready_statements()).get(name)
+        try:
+            return await self._executor.rows(statement.text, statement.arrange(values))
+        except Exception as error:  # noqa: BLE001 - raised again, as ours
+            raise_translated(error, own=True)
+
     async def _rows(
         self,
         name: str,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from cairnq.db.session import Row
 from cairnq.pure import arguments
 from cairnq.pure.arguments import Submission
 from cairnq.pure.errors import AlreadyExists, InvalidArgument
 from cairnq.pure.models import Task, TaskDef
 from cairnq.store import rows, tracing
 from cairnq.store.runner import BoundSession, StatementRunner, raise_translated
+
+Run = Callable[..., Awaitable[list[Row]]]
+"""Runs a statement, named first, with its values as keywords."""
 
 
 class Submitting(StatementRunner):
@@ -24,10 +28,12 @@ class Submitting(StatementRunner):
         Raises `InvalidArgument`, `SerializationError`, `AlreadyExists`.
         """
         submission = Submission.of(name, payload, **tracing.traced(options))
-        if submission.key is None:
-            async with self._session(session) as bound:
-                return await _insert_one(bound, submission)
-        return (await self._submit_keyed([submission], session))[0]
+        if submission.key is not None:
+            return (await self._submit_keyed([submission], session))[0]
+        if session is None:
+            return await _insert_one(self._once, submission)
+        async with self._session(session) as bound:
+            return await _insert_one(bound.rows, submission)
 
     async def submit_many(self, items: Sequence[Mapping[str, Any]], *, session: Any = None) -> list[Task]:
         """Insert many tasks in one statement; each item holds the arguments of `submit`. All or none are inserted.
@@ -39,8 +45,10 @@ class Submitting(StatementRunner):
             return []
         if any(submission.key is not None for submission in submissions):
             return await self._submit_keyed(submissions, session)
+        if session is None:
+            return await _insert_many(self._once, submissions)
         async with self._session(session) as bound:
-            return await _insert_many(bound, submissions)
+            return await _insert_many(bound.rows, submissions)
 
     async def _submit_keyed(self, submissions: Sequence[Submission], session: Any) -> list[Task]:
         keys = sorted({submission.key for submission in submissions if submission.key is not None})
@@ -54,7 +62,7 @@ class Submitting(StatementRunner):
                 )
             standing = {row[0]: rows.task(row[1:]) for row in await bound.rows("get_by_keys", keys=keys)}
             plan = _decide(submissions, standing)
-            made = await _insert_many(bound, plan.insert) if plan.insert else []
+            made = await _insert_many(bound.rows, plan.insert) if plan.insert else []
             tasks = plan.existing | {task.id: task for task in made}
             for task_id in plan.cancel:
                 canceled = await bound.rows("cancel", id=task_id)
@@ -118,14 +126,14 @@ def _decide(submissions: Sequence[Submission], standing: Mapping[str, Task]) -> 
     return plan
 
 
-async def _insert_one(bound: BoundSession, item: Submission) -> Task:
-    found = await bound.rows("submit_one", **item._asdict())
+async def _insert_one(run: Run, item: Submission) -> Task:
+    found = await run("submit_one", **item._asdict())
     return rows.queued(item, found[0][0])
 
 
-async def _insert_many(bound: BoundSession, items: Sequence[Submission]) -> list[Task]:
+async def _insert_many(run: Run, items: Sequence[Submission]) -> list[Task]:
     columns = dict(zip(Submission._fields, map(list, zip(*items, strict=True)), strict=True))
-    found = await bound.rows("submit", **{plural: columns[field] for plural, field in _PLURALS.items()})
+    found = await run("submit", **{plural: columns[field] for plural, field in _PLURALS.items()})
     created_at_ms = found[0][0]
     return [rows.queued(item, created_at_ms) for item in items]
 

@@ -74,6 +74,10 @@ class SqliteExecutor:
         for owner in owners:
             forks.register(owner)
 
+    async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
+        self._check_open()
+        return await SqliteSession(self._run_alone).rows(text, values)
+
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Session]:
         self._check_open()

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 import cairnq
-from cairnq import CairnQ, ConnectError, DatabaseUnavailable, Held, PostgresStore, StoreClosed
+from cairnq import AlreadyExists, CairnQ, ConnectError, DatabaseUnavailable, Held, PostgresStore, StoreClosed
 from tests.store.postgres.sessions import sessions, terminate, until_sessions
 from tests.support.proxy import Direction, Proxy
 from tests.support.tasks import ME, claimed
@@ -221,6 +221,23 @@ async def test_a_cancelled_call_leaves_its_connection_usable(database: str, dire
     assert (await direct.complete(task.id, ME, "r")).result == "r"
 
 
+@pytest.mark.parametrize("prepared_before", [False, True])
+async def test_a_cancelled_submit_leaves_its_connection_usable(
+    database: str, direct: PostgresStore, prepared_before: bool
+) -> None:
+    if prepared_before:
+        await direct.submit("x")
+    async with await psycopg.AsyncConnection.connect(database) as blocking:
+        await blocking.execute("lock table cairnq_tasks in access exclusive mode")
+        submitting = asyncio.create_task(direct.submit("cancelled"))
+        await until_sessions(database, "wait_event_type = 'Lock'", bool)
+        submitting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await submitting
+    assert (await direct.submit("x")).queued
+    assert {task.name for task in await direct.list()} == {"x"}
+
+
 async def test_silence_of_the_server_does_not_hold_a_cancelled_call(database: str, proxy: Proxy) -> None:
     async with CairnQ.postgres(proxy.dsn(database), max_size=1) as client:
         await client.submit("x")
@@ -258,12 +275,31 @@ async def work(store: PostgresStore, size: int) -> None:
 async def test_a_statement_is_prepared_once_whatever_its_arguments(database: str, direct: PostgresStore) -> None:
     await work(direct, 1)
     count, texts = await prepared(direct)
-    assert count == texts > 5
+    assert count == texts + 1 > 5, "the insert of many rows runs alone and in a keyed submit's transaction"
     for size in (2, 3, 40, 300):
         await work(direct, size)
     after, after_texts = await prepared(direct)
-    assert after == after_texts
+    assert after == after_texts + 1
     assert after - count <= 2, "a statement of many rows, where one row had its own"
+
+
+async def test_what_a_session_has_forgotten_is_prepared_again(database: str) -> None:
+    async def rolled_back(store: PostgresStore) -> None:
+        with pytest.raises(AlreadyExists):
+            await store.submit("x", key="k", conflict="reject")
+
+    async def deallocated(store: PostgresStore) -> None:
+        async with store._executor.autocommit() as session:
+            await session.execute("deallocate all")
+
+    store = PostgresStore(database, max_size=1)
+    await store.submit("x", key="k")
+    for forget in (rolled_back, deallocated, rolled_back):
+        await store.submit("x", 1)
+        await forget(store)
+        tasks = [await store.submit("x", 2), *await store.submit_many([{"name": "x"}, {"name": "y"}])]
+        assert [await store.get(task.id) for task in tasks] == tasks
+    await store.close()
 
 
 async def test_behind_a_pooler_nothing_is_prepared(database: str) -> None:
