@@ -17,7 +17,7 @@ from bench.session import Session
 from bench.systems.base import Setting
 from bench.systems.installing import Installed
 from bench.systems.ours import OURS
-from bench.systems.protocol import CHANNEL, FAILED, HELD, LEFT, ProtocolSystem
+from bench.systems.protocol import ProtocolSystem
 from cairnq.db.statements import Statements
 
 BATCH = 100
@@ -39,10 +39,6 @@ def _installed() -> Installed:
 BARE = ProtocolSystem(
     name="bare loop",
     install=_installed,
-    channel=CHANNEL,
-    left=LEFT,
-    held=HELD,
-    failed=FAILED,
     settings=(),
     waiting=Setting("claims what it hears of", 0, {"batch": 1}),
 )

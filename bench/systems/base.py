@@ -43,7 +43,7 @@ class Work:
     """Beside the setting's, and over them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class System:
     """A peer: one program that takes one JSON argument and does all of it."""
 

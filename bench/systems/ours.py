@@ -11,7 +11,7 @@ from importlib.metadata import version
 from bench.process import Process, started
 from bench.systems.base import ROOT, Setting, Work
 from bench.systems.installing import Installed
-from bench.systems.protocol import CHANNEL, FAILED, HELD, LEFT, ProtocolSystem
+from bench.systems.protocol import ProtocolSystem
 
 DEFAULTS = Setting("defaults", 16_000, {})
 BEST = Setting("concurrency 500", 28_000, {"concurrency": 500})
@@ -55,10 +55,6 @@ def _installed() -> Installed:
 OURS = Ours(
     name="ours",
     install=_installed,
-    channel=CHANNEL,
-    left=LEFT,
-    held=HELD,
-    failed=FAILED,
     settings=(BEST, DEFAULTS, BATCHED, FORGET),
     waiting=DEFAULTS,
 )
@@ -66,10 +62,6 @@ OURS = Ours(
 STANDALONE = ProtocolSystem(
     name="ours, a standalone worker",
     install=_installed,
-    channel=CHANNEL,
-    left=LEFT,
-    held=HELD,
-    failed=FAILED,
     settings=(),
     waiting=Setting("concurrency 10", 8_000, {"concurrency": 10}),
 )

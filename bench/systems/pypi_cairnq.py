@@ -6,17 +6,13 @@ from functools import partial
 
 from bench.systems.base import PROGRAMS, Setting
 from bench.systems.installing import python_peer
-from bench.systems.protocol import CHANNEL, FAILED, HELD, LEFT, ProtocolSystem
+from bench.systems.protocol import ProtocolSystem
 
 _DEFAULT = Setting("concurrency 10", 1_500, {"concurrency": 10, "pool": 10, "batch": None}, best=False)
 
 PYPI_CAIRNQ = ProtocolSystem(
     name="cairnq (PyPI)",
     install=partial(python_peer, "cairnq", ("cairnq[postgres]", "uvloop"), PROGRAMS / "pypi_cairnq.py"),
-    channel=CHANNEL,
-    left=LEFT,
-    held=HELD,
-    failed=FAILED,
     settings=(
         Setting("concurrency 64, pool 20", 2_400, {"concurrency": 64, "pool": 20, "batch": None}),
         _DEFAULT,
