@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
+import asyncio
 import sys
+import threading
 import traceback
-from collections.abc import Iterator
-from types import CodeType, FrameType
+from collections.abc import Callable
 from typing import Any
 
 from cairnq.pure.clock import Clock
 from cairnq.pure.errors import EventLoopBlocked
 from cairnq.run.emit import Emit
 from cairnq.run.leases import LeaseTable
-from cairnq.run.registry import Registry
 
 
 class LoopWitness:
-    """Watches the loop of one thread by the pulse in its lease table. One report a block, however long it lasts."""
+    """Watches one loop by the pulse in its lease table. One report a block, however long it lasts."""
 
     def __init__(
-        self, thread_id: int, registry: Registry, *, interval_s: float, lease_s: float, clock: Clock, emit: Emit
+        self,
+        loop: asyncio.AbstractEventLoop,
+        handler_in: Callable[[asyncio.Task[Any]], str | None],
+        *,
+        interval_s: float,
+        lease_s: float,
+        clock: Clock,
+        emit: Emit,
     ) -> None:
-        """`thread_id`: of the thread that runs the loop. `interval_s`: how often `look` is called."""
-        self._thread_id = thread_id
-        self._registry = registry
+        """Made on the thread that runs `loop`. `interval_s`: how often `look` is called, on another thread.
+
+        `handler_in(task)`: the name of the handler that an asyncio task of the loop is a call of; asked on that thread.
+        """
+        self._loop = loop
+        self._thread_id = threading.get_ident()
+        self._handler_in = handler_in
         self._interval_s = interval_s
         self._lease_s = lease_s
         self._clock = clock
@@ -42,27 +51,10 @@ class LoopWitness:
         if frame is None:
             return
         self._reported = last
+        task = asyncio.current_task(self._loop)
         self._emit(
             "loop.blocked",
             error=EventLoopBlocked(round(late_s * 1000), round(self._interval_s * 1000), round(self._lease_s * 1000)),
-            handler=self._guilty(frame),
+            handler=None if task is None else self._handler_in(task),
             stack="".join(traceback.format_stack(frame)),
         )
-
-    def _guilty(self, frame: FrameType) -> str | None:
-        """The name of the outermost handler on the stack."""
-        names = {code: handler.name for handler in self._registry.handlers.values() for code in _codes(handler.fn)}
-        for inner, _ in reversed(list(traceback.walk_stack(frame))):
-            if inner.f_code in names:
-                return names[inner.f_code]
-        return None
-
-
-def _codes(fn: Any) -> Iterator[CodeType]:
-    """The code objects behind a handler: of a function, a method, a partial, a callable object, a decorated one."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    for candidate in (fn, inspect.unwrap(fn), getattr(type(fn), "__call__", None)):  # noqa: B004
-        code = getattr(candidate, "__code__", None)
-        if code is not None:
-            yield code

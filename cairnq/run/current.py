@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,6 +20,13 @@ _FIELDS = ("cairnq_task_id", "cairnq_name", "cairnq_queue", "cairnq_attempt")
 def performing(task: Task) -> AbstractContextManager[None]:
     """Around one handler call; of a batch, `task` is the first."""
     return _traced(task) if tracing.is_in_use() else _Current(task)
+
+
+def name_in(task: asyncio.Task[Any]) -> str | None:
+    """Of the cairnq task in whose handler an asyncio task was made, where Python (3.12) tells its context."""
+    get_context = getattr(task, "get_context", None)
+    current = None if get_context is None else get_context().get(_current)
+    return None if current is None else current.name
 
 
 def mark_log_records() -> None:

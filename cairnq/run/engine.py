@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from cairnq.pure.clock import Clock, boottime
 from cairnq.pure.models import Held, Task
@@ -14,6 +15,7 @@ from cairnq.run.attempt import Attempt
 from cairnq.run.calls import Cut
 from cairnq.run.claimer import Claimer
 from cairnq.run.context import Desk
+from cairnq.run.current import name_in
 from cairnq.run.emit import Emit
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings, Observer
@@ -133,6 +135,11 @@ class Engine:
         """Other workers that share the byte budget gave up some of it: look whether there is room now."""
         self._executor.admit()
         self._room_changed()
+
+    def handler_in(self, task: asyncio.Task[Any]) -> str | None:
+        """The name of the handler whose call `task` is, or (from Python 3.12 on) was made by. From any thread."""
+        names = (call.handler.name for call in self._executor.running if call.task is task)
+        return next(names, None) or name_in(task)
 
     @property
     def is_in_doubt(self) -> bool:

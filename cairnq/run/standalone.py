@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -138,31 +137,29 @@ class Standalone:
                 await asyncio.wait({task})
 
             return stop_task
-        main_thread = threading.get_ident()
-        soon = self._loop.call_soon_threadsafe
-        thread = LeaseThread(lambda: self._keeper(main_thread, soon), self._keeper_thread_ended)
+        witness, soon = self._witness(), self._loop.call_soon_threadsafe
+        thread = LeaseThread(lambda: self._keeper(witness, soon), self._keeper_thread_ended)
         thread.start()
         return thread.stop
 
-    def _keeper(self, loop_thread: int | None, tell: Callable[[Callable[[], None]], object]) -> Keeper:
+    def _witness(self) -> LoopWitness:
+        return LoopWitness(
+            self._loop,
+            self.engine.handler_in,
+            interval_s=self._beat_interval_s,
+            lease_s=self._options.lease_s,
+            clock=self._clock,
+            emit=self._emit,
+        )
+
+    def _keeper(self, witness: LoopWitness | None, tell: Callable[[Callable[[], None]], object]) -> Keeper:
         """`tell(callback)` has it called on the engine's loop."""
-        lease_s = self._options.lease_s
-        witness = None
-        if loop_thread is not None:
-            witness = LoopWitness(
-                loop_thread,
-                self._registry,
-                interval_s=self._beat_interval_s,
-                lease_s=lease_s,
-                clock=self._clock,
-                emit=self._emit,
-            )
         return Keeper(
             self._store,
             KeeperOptions(
                 self._worker_id,
                 self._table,
-                lease_s,
+                self._options.lease_s,
                 self._beat_interval_s,
                 sorted(self._queues),
                 lambda: list(self._registry.handlers),

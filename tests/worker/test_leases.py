@@ -10,7 +10,7 @@ import pytest
 
 from cairnq import CairnQ, EventLoopBlocked, LostLease, Registry, TaskContext
 from cairnq.store.postgres import PostgresStore
-from tests.support.gates import Gate, Recorder, ThreadGate, soon, until
+from tests.support.gates import PATIENCE_S, Gate, Recorder, ThreadGate, soon, until
 from tests.support.rigs import MakeRig, lose_next_reply, move_to_another_worker
 from tests.worker.conftest import MakeWorker
 
@@ -35,6 +35,32 @@ async def test_a_handler_that_blocks_the_loop_for_three_leases_keeps_its_lease_a
     assert blocked["handler"] == "the-guilty-one"
     assert "time.sleep(4.5)" in blocked["stack"]  # sleep: this is only the word
     assert (blocked["error"].interval_ms, blocked["error"].lease_ms) == (500, 1500)
+
+
+async def test_of_handlers_in_one_wrapper_the_one_that_runs_is_named(
+    client: CairnQ, make_worker: MakeWorker, events: Recorder
+) -> None:
+    worker, gate = make_worker(lease_ms=1500, concurrency=3), Gate()
+
+    def wrapper(blocks: bool) -> Any:
+        async def call(ctx: TaskContext, payload: Any) -> None:
+            if not blocks:
+                await gate(ctx, payload)
+            deadline = time.monotonic() + PATIENCE_S
+            while blocks and not events.all("loop.blocked") and time.monotonic() < deadline:
+                time.sleep(0.01)  # noqa: ASYNC251  # sleep: a handler that blocks the loop is what this is about
+
+        return call
+
+    for name in ("innocent", "guilty", "bystander"):
+        worker.register(name, wrapper(blocks=name == "guilty"))
+    async with worker.background():
+        for name in ("innocent", "bystander"):
+            await client.submit(name)
+            await gate.entered()
+        await client.call("guilty")
+        gate.open()
+    assert [blocked["handler"] for blocked in events.all("loop.blocked")] == ["guilty"]
 
 
 async def test_a_long_task_is_beaten_for_as_long_as_it_runs(
