@@ -15,7 +15,10 @@ Report = Callable[[Exception, dict[str, Any]], None]
 """`report(error, info)`: an error that no caller saw; `info` holds the event's name under "event", and its fields."""
 
 _log = logging.getLogger("cairnq")
-_NEWS: Final = frozenset({"worker.started", "worker.drained", "database.recovered", "tasks.recovered"})
+_LEVELS: Final = {
+    **dict.fromkeys(("worker.started", "worker.drained", "database.recovered", "tasks.recovered"), logging.INFO),
+    "statement.failed": logging.DEBUG,  # one of many that say the same
+}
 
 
 def emit_to(report: Report | None) -> Emit:
@@ -36,8 +39,8 @@ def emit_to(report: Report | None) -> Emit:
 
 
 def log_event(event: str, /, **fields: Any) -> None:
-    """One event as a record of the logger `cairnq`: news as INFO, what somebody should look at as WARNING or ERROR."""
-    level = logging.ERROR if "error" in fields else logging.INFO if event in _NEWS else logging.WARNING
+    """One event as a record of the logger `cairnq`: what somebody should look at as WARNING or ERROR."""
+    level = logging.ERROR if "error" in fields else _LEVELS.get(event, logging.WARNING)
     if not _log.isEnabledFor(level):
         return
     stack = fields.pop("stack", None)

@@ -1,4 +1,4 @@
-"""Whether the database works for this worker: two events an outage, and patience while it lasts."""
+"""Whether the database works for this worker: two events an outage, one an error, and patience while it lasts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def retry_delay_s(failures: int) -> float:
 
 
 class Outage:
-    """One per worker, for all its threads. Everybody who uses the database tells; events come at the edges.
+    """One per worker, for all its threads. Everybody who uses the database tells; `database.*` comes at the edges.
+
+    For whoever counts, `statement.failed` comes with each error.
 
     An unreachable database is one outage for all operations. Any other refusal (a missing right, say) concerns the
     operation that met it, and ends when that operation works again.
@@ -56,6 +58,7 @@ class Outage:
 
     def failed(self, error: Exception, operation: str, *, asked_at: float) -> None:
         """`asked_at`: when it went out. What was asked in an outage and fails after it does not begin another."""
+        self._emit("statement.failed", operation=operation, kind=type(error).__name__)
         scope = self._UNREACHABLE if classify(error.__cause__ or error) is Fault.GONE else operation
         with self._lock:
             if scope in self._since or asked_at < self._recovered_at:

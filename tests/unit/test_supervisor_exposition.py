@@ -126,6 +126,8 @@ def test_the_whole_page_is_read_back_by_the_official_parser():
     chronicle.note("worker.settled", {"queue": "mail", "failed": 2, "released": 1, "crashed": {"send": 2}})
     chronicle.note("lease.beat-failed", {"cause": "database", "workers": 2})
     chronicle.note("lease.beat", {"latency_ms": 4})
+    for _ in range(2):
+        chronicle.note("statement.failed", {"operation": "beat", "kind": "DatabaseUnavailable"})
     chronicle.note("database.failed", {"operation": "beat", "error": "DatabaseUnavailable: it is away"})
     samples = page(tallies={"mail": tally}, chronicle=chronicle)
     mail = ("queue", "mail")
@@ -151,7 +153,7 @@ def test_the_whole_page_is_read_back_by_the_official_parser():
     assert samples["cairnq_beat_seconds_count",] == 1
     assert samples["cairnq_beat_failures_total", ("cause", "database")] == 1
     assert samples["cairnq_beat_failures_total", ("cause", "stale order")] == 0
-    assert samples["cairnq_database_failures_total", ("error", "DatabaseUnavailable"), ("operation", "beat")] == 1
+    assert samples["cairnq_database_failures_total", ("error", "DatabaseUnavailable"), ("operation", "beat")] == 2
     assert samples["cairnq_events_total", ("event", "worker.died")] == 3
 
 

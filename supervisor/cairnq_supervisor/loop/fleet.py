@@ -137,6 +137,8 @@ class Fleet:
     def bury(self, seat: WorkerSeat, incarnation: Incarnation, ending: Ending) -> None:
         """One that left in order, or never was let in, left nothing; anything else is the keeper's to settle."""
         self.resources.bury(incarnation.worker_id)
+        if self.keeper.listening:  # it looks every few seconds: what this worker saw of the database is over
+            self._house.outages.answered()
         self.past.update({name: getattr(incarnation.table, name) for name in TOTALS})
         past = Tally.decoded(self._past_tallies.get(seat.queue.name, {}))
         past.add(Tally.decoded(seat.tallied))

@@ -40,6 +40,9 @@ _ANSWER_WITHIN = 1.0
 _ASK_EVERY = 5.0
 """Seconds after which it is asked for a sign of life though nobody holds anything: workers rest on its word."""
 
+_ANSWERED = (Sampled, Beaten, Settled, DutyDone)
+"""Of what the database had said a moment before."""
+
 _COUNTED = ("requeued", "failed", "released", "suspects", "canceled", "crashed")
 
 
@@ -167,6 +170,8 @@ class KeeperSeat(Seat):
         self.say(Beat(self.house.clock(), worker_ids))
 
     def told(self, message: Message) -> None:
+        if isinstance(message, _ANSWERED) or message == Listening(delivers=True):
+            self.house.outages.answered()
         match message:
             case Sampled(queues=queues):
                 self.backlog = queues

@@ -66,7 +66,7 @@ class Supervisor:
             reactor=self._reactor,
             descriptors=self._descriptors,
             emit=journal.emit,
-            outages=Outages(journal.emit),
+            outages=Outages(journal.emit, clock),
             clock=clock,
             oom_kills=OomKills(),
             unit_locks=(outside.control.path.parent, outside.control.path.stem) if outside.control else None,

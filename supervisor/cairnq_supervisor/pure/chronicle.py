@@ -11,7 +11,6 @@ from typing import Any, Self
 from cairnq_supervisor.pure.tally import Histogram
 
 _DEATHS = frozenset({"worker.died", "keeper.died", "gateway.died", "worker.spawn-failed", "keeper.spawn-failed"})
-_DATABASE = frozenset({"database.failed", "database.failed-too"})
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _BEAT_FAILURES = ("database", "stale order")
 
@@ -31,7 +30,7 @@ class Chronicle:
     """Tasks whose worker died under them, by queue and name."""
 
     database_failures: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By operation and kind of error, each process's first in an outage."""
+    """By operation and kind of error."""
 
     beats: Histogram = field(default_factory=Histogram)
     beat_failures: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_BEAT_FAILURES, 0)))
@@ -52,9 +51,8 @@ class Chronicle:
             self.beats.observe(_whole(fields.get("latency_ms")) / 1000)
         elif name == "lease.beat-failed":
             self.beat_failures[str(fields.get("cause", "unknown"))] += 1
-        elif name in _DATABASE:
-            kind = str(fields.get("error", "")).partition(":")[0]
-            self.database_failures[str(fields.get("operation", "")), kind] += 1
+        elif name == "statement.failed":
+            self.database_failures[str(fields.get("operation", "")), str(fields.get("kind", ""))] += 1
 
     def encoded(self) -> dict[str, Any]:
         """As JSON values, for a message."""

@@ -162,7 +162,7 @@ def _of_chronicle(chronicle: Chronicle) -> Iterator[Family]:
     replaced = Family("cairnq_worker_replacements_total", "counter", "Workers that left for a successor, by cause")
     for (queue, cause), count in chronicle.replacements.items():
         replaced.add(count, queue=queue, cause=cause)
-    failures = Family("cairnq_database_failures_total", "counter", "Outages as each process met them, by operation")
+    failures = Family("cairnq_database_failures_total", "counter", "Statements not served, by operation")
     for (operation, kind), count in chronicle.database_failures.items():
         failures.add(count, operation=operation, error=kind)
     beats = Family("cairnq_beat_seconds", "histogram", "How long the beats took that renewed the leases")

@@ -61,6 +61,7 @@ _LEVELS = {
     "database.failed": Level.WARNING,
     "database.failed-too": Level.DEBUG,
     "database.recovered-too": Level.DEBUG,
+    "statement.failed": Level.DEBUG,
     "task.failed": Level.WARNING,
     "task.timed_out": Level.WARNING,
     "task.oversized": Level.WARNING,
