@@ -1,4 +1,4 @@
-"""Ours beside each peer: ratios run by run, the peer by the best of its settings."""
+"""Ours beside each peer: ratios run by run, the peer by the fastest of its settings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 from bench.figures import Figure, of_runs, short
 from bench.session import fastest, median, ratios
 from bench.systems.base import Setting, System
+from bench.systems.ours import DEFAULTS, OURS
 
 Runs = Mapping[str, Sequence[float]]
 
@@ -48,6 +49,19 @@ def beside_peers(
     for theirs in runs:
         if theirs != mine:
             yield from compared(what, runs, mine, theirs, musts.get(theirs), unit=unit, better=better)
+
+
+def beside_fastest(what: str, runs: Runs, mine: str, peers: Sequence[System], *, unit: str = "/s") -> Iterator[Figure]:
+    """`mine` beside the fastest setting of each peer."""
+    for peer in peers:
+        yield from compared(what, runs, mine, best_of(runs, peer), unit=unit)
+
+
+def settings_of(system: System, *, quick: bool) -> Sequence[Setting]:
+    """Of a peer the one for waiting and the best, whichever turns out to be faster; of ours the defaults alone."""
+    if system is OURS:
+        return [DEFAULTS]
+    return [system.best] if quick or system.best is system.waiting else [system.best, system.waiting]
 
 
 def best_of(runs: Runs, system: System) -> str | None:
