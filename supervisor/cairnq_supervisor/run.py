@@ -164,13 +164,13 @@ def _checked(settings: Settings, journal: Journal) -> Installation:
     except DatabaseReadOnly as error:
         # A standby may be promoted; a file stays as its owner left it.
         code = Exit.CONFIG if dsn.is_sqlite(settings.database) else Exit.TEMPFAIL
-        raise Refused(code, f"the database cannot be used now: {error}") from error
+        raise Refused(code, str(error)) from error
     except DatabaseUnavailable as error:
-        raise Refused(Exit.TEMPFAIL, f"the database cannot be used now: {error}") from error
+        raise Refused(Exit.TEMPFAIL, str(error)) from error
     except (SchemaMismatch, ProtocolVersionMismatch) as error:
         raise Refused(Exit.PROTOCOL, str(error)) from error
     except CairnQError as error:
-        raise Refused(Exit.CONFIG, f"the database cannot be used as configured: {error}") from error
+        raise Refused(Exit.CONFIG, str(error)) from error
     journal.emit("database.checked", schema=installation.schema, protocol_version=installation.protocol_version)
     return installation
 

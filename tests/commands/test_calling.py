@@ -67,3 +67,17 @@ def test_an_answer_comes_back_as_it_was():
     assert requests.understood(requests.answered(document)) == document
     with pytest.raises(BadAnswer):
         requests.understood(json.dumps(document).encode())
+
+
+def test_where_there_is_no_configuration_the_message_says_so_and_who_else_answers(bare, nowhere, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(nowhere))
+    nobody = bare("status")
+    assert nobody.code == 69
+    assert "there is no configuration here whose supervisor could be meant: name one with -c" in nobody.err
+    with socket.socket(socket.AF_UNIX) as alive, socket.socket(socket.AF_UNIX) as dead:
+        alive.bind("cairnq-00000001.sock")
+        alive.listen()
+        dead.bind("cairnq-00000002.sock")
+        said = bare("status").err
+    assert f"others answer at {nowhere}/cairnq-00000001.sock: name one with --socket" in said.replace("\n", "")
+    assert "cairnq-00000002" not in said

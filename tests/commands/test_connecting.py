@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import socket
+import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import psycopg
@@ -94,6 +99,35 @@ def test_a_database_that_is_not_there_is_78(bare, monkeypatch, database):
     assert "does not exist" in said.err
 
 
+@pytest.mark.parametrize("command", [["check"], ["migrate"], ["list"], ["run"]])
+def test_a_file_that_can_be_none_is_78_for_every_command(nowhere, command):
+    """The filesystem is read-only in the command's own namespace."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    folder = nowhere / "mounted"
+    folder.mkdir()
+    (nowhere / "tasks.py").write_text("import cairnq\nregistry = cairnq.Registry()\n@registry.task\ndef a(ctx): ...\n")
+    configuration = f'app = "tasks:registry"\ndatabase = "sqlite:///{folder}/cairnq.db"\n'
+    (nowhere / "cairnq.toml").write_text(configuration)
+    with closing(sqlite3.connect(folder / "cairnq.db")) as connection:
+        connection.execute("create table other (x)")
+    program = shlex.join([sys.executable, "-m", "cairnq_supervisor", *command])
+    script = f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder} && exec {program}"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script], cwd=nowhere, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 78, done.stderr
+    assert "mounted read-only" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", [["check"], ["doctor"], ["migrate"], ["list"]])
+def test_a_folder_in_the_place_of_a_file_is_78_for_every_command(bare, nowhere, command):
+    (nowhere / "cairnq.toml").write_text(f'app = "json:loads"\ndatabase = "sqlite:///{nowhere}"\n')
+    said = bare(*command)
+    assert said.code == 78
+    assert "is a directory: name a file inside it" in said.out + said.err
+
+
 def test_tables_that_are_not_there_are_76_and_nothing_is_made(bare, monkeypatch, empty_database):
     monkeypatch.setenv("CAIRNQ_DSN", empty_database)
     said = bare("submit", "a")
@@ -131,6 +165,7 @@ def test_a_role_without_rights_is_78(bare, monkeypatch, server, database):
     said = bare("stats")
     assert said.code == 78
     assert "right" in said.err
+    assert said.err.endswith("; cairnq roles prints what to grant\n")
 
 
 def tables(dsn: str) -> int:

@@ -72,7 +72,7 @@ async def test_children_import_the_application_themselves_without_preload(runs, 
         ("sqlite://cairnq.db", 'names no file; it must be "sqlite:///cairnq.db"'),
         ("sqlite:///:memory:", "must be a file, which all processes can open"),
         ("sqlite:////", "names no file"),
-        ("nonsense", "database cannot be used as configured"),
+        ("nonsense", "the database URL does not parse"),
     ],
 )
 async def test_a_database_that_cannot_be_configured_is_exit_78(runs, dsn, says):

@@ -124,7 +124,7 @@ async def _database(settings: Settings) -> list[Finding]:
             return [reached_file(await survey_file(path)), await _schema(settings)]
         found = await survey(settings)
     except CairnQError as error:
-        return [fault("database", str(error), code=exit_code(error))]
+        return [fault("database", str(error), code=exit_code(error, settings.database))]
     return [_reached(found), await _schema(settings), *_rights(settings, found), _connections(settings, found)]
 
 
@@ -141,9 +141,9 @@ async def _schema(settings: Settings) -> Finding:
     except MigrationsPending as pending:
         if settings.migrate:
             return ok("schema", "the first start makes or migrates the tables")
-        return fault("schema", str(pending), "run cairnq migrate", code=exit_code(pending))
+        return fault("schema", str(pending), "run cairnq migrate", code=exit_code(pending, settings.database))
     except CairnQError as error:
-        return fault("schema", str(error), code=exit_code(error))
+        return fault("schema", str(error), code=exit_code(error, settings.database))
     finally:
         await store.close()
     return ok("schema", f"{installation.schema!r} is current, protocol {installation.protocol_version}")

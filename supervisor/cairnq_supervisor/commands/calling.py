@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +38,8 @@ def socket_options(parser: argparse.ArgumentParser) -> None:
 
 def ask(options: argparse.Namespace, request: Request) -> dict[str, Any]:
     """The supervisor's answer. Raises `Refusal` when none answers, or it says no."""
-    connection = _connect(_places(options), options.config)
+    connection = _connect(_places(options), options)
     with connection:
-        connection.settimeout(_PATIENCE)
         try:
             connection.sendall(encode(request))
             answer = _read(connection)
@@ -66,22 +65,55 @@ def _places(options: argparse.Namespace) -> Sequence[Path]:
     return address.to_call(configuration_path(options.config), os.environ)
 
 
-def _connect(places: Sequence[Path], config: Path | None) -> socket.socket:
+def _connect(places: Sequence[Path], options: argparse.Namespace) -> socket.socket:
     for place in places:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            connection.connect(str(place))
+            connection = _reached(place)
         except PermissionError as error:
-            connection.close()
             raise Refusal(Exit.UNAVAILABLE, f"{place} belongs to another user: {error.strerror}") from error
-        except OSError:
-            connection.close()
-        else:
+        if connection is not None:
             return connection
+    raise Refusal(Exit.UNAVAILABLE, _nobody(places, options))
+
+
+def _reached(place: Path) -> socket.socket | None:
+    """None: nobody listens there. Raises `PermissionError`."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(_PATIENCE)
+    try:
+        connection.connect(str(place))
+    except PermissionError:
+        connection.close()
+        raise
+    except OSError:
+        connection.close()
+        return None
+    return connection
+
+
+def _nobody(places: Sequence[Path], options: argparse.Namespace) -> str:
+    """Why none may have answered, and which others would."""
     looked = ", ".join(str(place) for place in places)
-    if config is not None and not config.exists():
-        raise Refusal(Exit.UNAVAILABLE, f"there is no {config}, and no supervisor of it answers (looked for {looked})")
-    raise Refusal(Exit.UNAVAILABLE, f"no supervisor answers (looked for {looked}); is `cairnq run` running?")
+    others = ", ".join(str(place) for place in _others(places))
+    hint = f"; others answer at {others}: name one with --socket" if others else ""
+    if options.socket is None and options.config is None and places[-1].name == address.name_of(Path.cwd()):
+        return f"there is no configuration here whose supervisor could be meant: name one with -c{hint}"
+    if options.config is not None and not options.config.exists():
+        return f"there is no {options.config}, and no supervisor of it answers (looked for {looked}){hint}"
+    return f"no supervisor answers (looked for {looked}); is `cairnq run` running?{hint}"
+
+
+def _others(places: Sequence[Path]) -> Iterator[Path]:
+    """Supervisors of other configurations that this user may talk to, in the folders that were looked at."""
+    found = {each for place in places for each in place.parent.glob("cairnq-*.sock")}
+    for place in sorted(found - set(places)):
+        try:
+            connection = _reached(place)
+        except PermissionError:
+            continue
+        if connection is not None:
+            connection.close()
+            yield place
 
 
 def _read(connection: socket.socket) -> bytes:

@@ -87,7 +87,7 @@ async def _database(settings: Settings) -> list[Finding]:
             *([await _notifications(settings)] if found.table is not None else []),
         ]
     except CairnQError as error:
-        return [fault("database", str(error), code=exit_code(error))]
+        return [fault("database", str(error), code=exit_code(error, settings.database))]
 
 
 async def _file(settings: Settings, found: FileSurvey) -> list[Finding]:
@@ -144,7 +144,7 @@ async def _notifications(settings: Settings, means: str = "LISTEN") -> Finding:
         took_ms = (time.monotonic() - began) * 1000
         await stop()
     except CairnQError as error:
-        return fault("notifications", str(error), code=exit_code(error))
+        return fault("notifications", str(error), code=exit_code(error, settings.database))
     finally:
         await store.close()
     if delivers.is_set():

@@ -33,16 +33,17 @@ def _act(options: argparse.Namespace) -> int:
 
 async def _migrate(options: argparse.Namespace) -> Answer:
     from cairnq_supervisor.commands.answer import Answer
-    from cairnq_supervisor.commands.serving import configured, make_store
+    from cairnq_supervisor.commands.serving import configured, make_store, of_database
 
     settings = configured(options).settings
-    before = await _applied(settings)
-    store = make_store(settings, migrate=True)
-    try:
-        installation = await store.connect()
-    finally:
-        await store.close()
-    applied = [name for name in await _applied(settings) if name not in before]
+    with of_database(settings):
+        before = await _applied(settings)
+        store = make_store(settings, migrate=True)
+        try:
+            installation = await store.connect()
+        finally:
+            await store.close()
+        applied = [name for name in await _applied(settings) if name not in before]
     data = {
         "schema": installation.schema,
         "protocol_version": installation.protocol_version,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import io
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 from cairnq.client import CairnQ
@@ -19,7 +20,9 @@ from cairnq.pure.errors import (
     DatabaseUnavailable,
     InvalidArgument,
     InvalidDsn,
+    InvalidPath,
     MigrationsPending,
+    PermissionDenied,
     ProtocolVersionMismatch,
     QueueFull,
     SchemaMismatch,
@@ -39,6 +42,7 @@ Work = Callable[[CairnQ], Awaitable[Answer]]
 _CODES: tuple[tuple[type[CairnQError], int], ...] = (
     # The first that fits: some are kinds of one another.
     (InvalidDsn, Exit.CONFIG),
+    (InvalidPath, Exit.CONFIG),
     (InvalidArgument, Exit.USAGE),
     (SerializationError, Exit.USAGE),
     (AlreadyExists, Exit.FAILED),
@@ -54,7 +58,10 @@ _CODES: tuple[tuple[type[CairnQError], int], ...] = (
 _INTERRUPTED = 128 + 2
 
 
-def exit_code(error: CairnQError) -> int:
+def exit_code(error: CairnQError, database: str = "") -> int:
+    """`database`: the one that it is about. A standby may be promoted; a file stays as its owner left it."""
+    if isinstance(error, DatabaseReadOnly) and dsn.is_sqlite(database):
+        return Exit.CONFIG
     return next((code for kind, code in _CODES if isinstance(error, kind)), Exit.SOFTWARE)
 
 
@@ -64,10 +71,29 @@ def with_client(options: argparse.Namespace, work: Work) -> int:
     async def connected() -> Answer:
         settings = configured(options).settings
         _check_file(settings)
-        async with CairnQ(make_store(settings, migrate=False)) as client:
-            return await work(client)
+        with of_database(settings):
+            async with CairnQ(make_store(settings, migrate=False)) as client:
+                return await work(client)
 
     return answered(options, lambda: asyncio.run(connected()))
+
+
+@contextlib.contextmanager
+def of_database(settings: Settings) -> Iterator[None]:
+    """What goes wrong here is about this database: the sentence and the exit code go with its kind."""
+    try:
+        yield
+    except CairnQError as error:
+        raise Refusal(exit_code(error, settings.database), f"{error}{_advice(error)}") from error
+
+
+def _advice(error: CairnQError) -> str:
+    match error:
+        case MigrationsPending():
+            return ", or run cairnq migrate"
+        case PermissionDenied():
+            return "; cairnq roles prints what to grant"
+    return ""
 
 
 def answered(options: argparse.Namespace, make: Callable[[], Answer]) -> int:
@@ -85,8 +111,7 @@ def answered(options: argparse.Namespace, make: Callable[[], Answer]) -> int:
         complain(describe(error.faults))
         return Exit.CONFIG
     except CairnQError as error:
-        advice = ", or run cairnq migrate" if isinstance(error, MigrationsPending) else ""
-        complain(f"{error}{advice}")
+        complain(f"{error}{_advice(error)}")
         return exit_code(error)
     except KeyboardInterrupt:
         return _INTERRUPTED
