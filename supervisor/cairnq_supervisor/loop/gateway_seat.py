@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from cairnq_supervisor.loop.child import Errand
 from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.seat import Seat
 from cairnq_supervisor.pure.messages import Ask, Message, Told
+from cairnq_supervisor.pure.pieces import in_pieces
 from cairnq_supervisor.pure.policy import Respawn
 from cairnq_supervisor.roles.gateway import GatewayPlan, run_gateway
 from cairnq_supervisor.system.processes import Ending
@@ -29,6 +31,8 @@ class GatewaySeat(Seat):
         self.listener = listener
         self._document = document
         self._lent: int | None = None
+        self._rest: deque[dict[str, Any]] = deque()
+        """What the gateway is to ask for yet, as things stood when it asked first."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -48,7 +52,10 @@ class GatewaySeat(Seat):
 
     def told(self, message: Message) -> None:
         if isinstance(message, Ask):
-            self.say(Told(message.number, self._document()))
+            if message.piece == 0:
+                self._rest = deque(in_pieces(self._document()))
+            if self._rest:
+                self.say(Told(message.number, self._rest.popleft(), more=bool(self._rest)))
 
     def close(self) -> None:
         """No further child is to serve here; the one that leaves has a descriptor of its own."""

@@ -130,17 +130,19 @@ class Scouted(Message):
 
 @dataclass(frozen=True, slots=True)
 class Ask(Message):
-    """The gateway wants to know how things stand."""
+    """The gateway wants to know how things stand; with another `piece` than 0, what it was not told at once."""
 
     number: int
+    piece: int
 
 
 @dataclass(frozen=True, slots=True)
 class Told(Message):
-    """How things stand: the status, the tallies by queue, the chronicle."""
+    """How things stand: the status, the tallies by queue, the chronicle. `more`: there is another piece."""
 
     number: int
     document: dict[str, Any]
+    more: bool
 
 
 # From any child.

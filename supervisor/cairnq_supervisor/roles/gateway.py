@@ -15,6 +15,7 @@ from cairnq_supervisor.pure.chronicle import Chronicle
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.health import reasons_not_ready
 from cairnq_supervisor.pure.messages import Ask, Drain, Ready, Told
+from cairnq_supervisor.pure.pieces import joined
 from cairnq_supervisor.pure.printable import printable
 from cairnq_supervisor.pure.tally import Tally
 from cairnq_supervisor.roles.link import GOODBYE, Link, guarded
@@ -54,6 +55,7 @@ class Oracle:
         self._clock = clock
         self._number = 0
         self._pending: asyncio.Future[None] | None = None
+        self._pieces: list[Mapping[str, Any]] = []
         self._document: Mapping[str, Any] = {}
         self._told_at = float("-inf")
 
@@ -63,16 +65,23 @@ class Oracle:
             return self._document
         if self._pending is None:
             self._pending = asyncio.get_running_loop().create_future()
-            self._number += 1
-            self._link.send(Ask(self._number))
-        done, _ = await asyncio.wait({self._pending}, timeout=PATIENCE)
-        return self._document if done else None
+            self._number, self._pieces = self._number + 1, []
+            self._link.send(Ask(self._number, 0))
+        pending, known = self._pending, -1
+        while not pending.done() and known < len(self._pieces):  # patience for each piece
+            known = len(self._pieces)
+            await asyncio.wait({pending}, timeout=PATIENCE)
+        return self._document if pending.done() else None
 
     def told(self, answer: Told) -> None:
         if answer.number != self._number or self._pending is None:
             return
-        self._document, self._told_at = answer.document, self._clock()
-        pending, self._pending = self._pending, None
+        self._pieces.append(answer.document)
+        if answer.more:
+            self._link.send(Ask(self._number, len(self._pieces)))
+            return
+        self._document, self._told_at = joined(self._pieces), self._clock()
+        pending, self._pending, self._pieces = self._pending, None, []
         pending.set_result(None)
 
 
