@@ -92,10 +92,11 @@ def test_help_loads_neither_the_sdk_nor_the_driver():
     assert done.stdout == "[]\n"
 
 
-def test_help_fits_a_small_terminal_but_for_its_examples(bare, monkeypatch):
+def test_help_has_an_example_and_fits_a_small_terminal_but_for_it(bare, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     names = re.findall(r"^ {4}([a-z]+)\b", bare("--help").out, re.MULTILINE)
     assert "roles" in names
     for name in names:
-        told = bare(name, "--help").out.partition("\nexample")[0]
+        told, _, example = bare(name, "--help").out.partition("\nexample:\n")
+        assert f"cairnq {name}" in example
         assert [line for line in told.splitlines() if len(line) > 80] == [], name

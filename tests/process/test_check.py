@@ -1,4 +1,4 @@
-"""What `cairnq check` foretells about a worker, held against one that runs."""
+"""What `cairnq check` foretells about a worker, and the keys of `cairnq status`, held against one that runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 
 from tests.process.support import said_by
+from tests.support.promised import json_keys
 
 CONFIG = 'app = "gates:registry"\n[queues.default]\n'
 NEAR = 4.0
@@ -21,3 +22,23 @@ async def test_the_size_of_a_worker_is_foretold(runs, client):
     (booted,) = re.findall(r"a worker boots with ([\d.]+) MiB", foretold)
     assert abs(worker["rss"] / 2**20 - float(booted) - 3.0) < NEAR, foretold
     assert await run.stop() == 0
+
+
+async def test_what_a_supervisor_says_in_json_has_the_documented_keys(runs, client):
+    run = await runs.start(CONFIG)
+    await run.ready()
+
+    async def printed(*arguments):
+        return json.loads(await said_by(run, *arguments, "--json"))
+
+    status = await printed("status")
+    assert [status.keys()] == json_keys("`status`")
+    for part in ("supervisor", "keeper", "totals"):
+        assert [status[part].keys()] == json_keys(f"its `{part}`")
+    (queue,), (worker,) = status["queues"], status["workers"]
+    assert [queue.keys() | queue["processes"].keys()] == json_keys("each of its `queues`")
+    assert [worker.keys()] == json_keys("each of its `workers`")
+    said = [await printed("pause"), await printed("scale", "default", "1"), await printed("drain")]
+    pause, scale, drain, _ = json_keys("`pause`")
+    assert [each.keys() for each in said] == [pause, scale, drain]
+    assert await run.exit_code() == 0
