@@ -16,6 +16,8 @@ RATE = 2.5
 _BRIEF, _LONG = (0.05, 0.6 * LEASE_S), (1.2 * LEASE_S, 1.8 * LEASE_S)
 """Seconds that a fault lasts: within a lease, or longer than one."""
 
+_LONG_SHARE = 0.2
+
 
 class Ability(StrEnum):
     """What this run can do beside signals and floods."""
@@ -69,7 +71,7 @@ _SHARES: Mapping[Kind, tuple[int, Ability | None]] = {
     Kind.SUPERVISOR_RELOAD: (2, None),
     Kind.SUPERVISOR_SCALE: (4, None),
     Kind.SUPERVISOR_QUIESCE: (3, None),
-    Kind.HOST_FREEZE: (3, Ability.PEER),
+    Kind.HOST_FREEZE: (5, Ability.PEER),
     Kind.NETWORK_CUT: (7, Ability.NETWORK),
     Kind.NETWORK_REFUSE: (3, Ability.NETWORK),
     Kind.NETWORK_DELAY: (5, Ability.NETWORK),
@@ -82,6 +84,10 @@ _SHARES: Mapping[Kind, tuple[int, Ability | None]] = {
     Kind.FLOOD: (4, None),
 }
 """Of about a hundred faults, so many are of this kind; and what it takes."""
+
+_CUTS_OFF: Mapping[Kind, float] = {Kind.HOST_FREEZE: 0.6, Kind.NETWORK_SWALLOW: 0.6, Kind.NETWORK_REFUSE: 0.4}
+"""How many last longer than a lease, of those that part a holder from its leases and leave it running: what it still
+believes in then is what the audit is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,7 @@ def schedule(seed: int, seconds: float, abilities: Collection[Ability]) -> Seque
             kind=kind,
             host=choice.random(),
             target=choice.random(),
-            lasting=choice.uniform(*(_LONG if choice.random() < 0.2 else _BRIEF)),
+            lasting=choice.uniform(*(_LONG if choice.random() < _CUTS_OFF.get(kind, _LONG_SHARE) else _BRIEF)),
         )
         for number, kind in enumerate(kinds)
     ]

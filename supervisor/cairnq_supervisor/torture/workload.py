@@ -24,7 +24,7 @@ _WEIGHTS = {
     "transact": 10,
     "forgotten": 10,
     "chain": 5,
-    "slow": 4,
+    "slow": 6,
     "blocking": 0.4,
     "failing": 8,
     "crashing": 0.25,
