@@ -6,22 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from cairnq.pure.envelope import envelope
 from cairnq.pure.looks import Looks
-from cairnq.pure.models import Beat, ClaimedTask, Task
+from cairnq.pure.models import ClaimedTask
 from cairnq.pure.pace import Pace
 from cairnq.pure.quota import Share
-from cairnq.run import outcomes
 from cairnq.run.apart import Apart
-from cairnq.run.attempt import Attempt
 from cairnq.run.context import Desk
 from cairnq.run.demand import Demand, Draws
 from cairnq.run.doubt import Doubt
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings
-from cairnq.run.leases import MAX_ID_BYTES, LeaseTable, margin, trust_end
+from cairnq.run.intake import Intake
+from cairnq.run.leases import margin
 from cairnq.run.outage import retry_delay_s
-from cairnq.run.replies import wait_for_reply, within
+from cairnq.run.replies import wait_for_reply
 from cairnq.run.settler import Item, Settler
 
 T = TypeVar("T")
@@ -53,7 +51,6 @@ class Claimer:
         self._clock = desk.clock
         self._outage = desk.outage
         self._demand = demand
-        self._holdings = holdings
         self._executor = executor
         self._settler = settler
         self._pace = pace
@@ -63,6 +60,7 @@ class Claimer:
         self._event = asyncio.Event()
         self._failures = 0
         self.doubt = Doubt(desk, holdings)
+        self._intake = Intake(desk, holdings, executor, settler, self.doubt)
         self._wants_room = False
         self.is_quiesced = False
         self._is_outdated = False
@@ -182,7 +180,7 @@ class Claimer:
         if claimed or is_others_turn:
             self._looks.again()
         if claimed:
-            await self._take_in(claimed, sent)
+            await self._intake.take(claimed, sent, is_outdated=lambda: self._is_outdated)
         if not self._pace.ahead() or not self.is_near:
             self._settler.hurry()
         if 0 < len(claimed) < draws.most:
@@ -257,44 +255,3 @@ class Claimer:
 
         task.cancel()
         task.add_done_callback(ended)
-
-    async def _take_in(self, claimed: Sequence[ClaimedTask], sent: float) -> None:
-        """Enter everything into the lease table, and only then let any of it start."""
-        attempts = self._holdings.hold([row for row in claimed if LeaseTable.fits(row.task.id)], sent)
-        if len(attempts) < len(claimed):
-            await self._refuse([row.task for row in claimed if not LeaseTable.fits(row.task.id)])
-        if trust_end(sent, self._options.lease_s) - self._clock() < self._options.lease_s / 3:
-            attempts = await self._renew(attempts)
-        if self._is_outdated:
-            self._release(attempts)
-        else:
-            self._executor.accept(attempts)
-
-    async def _refuse(self, tasks: Sequence[Task]) -> None:
-        """Rows that somebody wrote by hand, past the protocol: left queued, they would come back for ever."""
-        for task in tasks:
-            error = envelope("InvalidId", "invalid_id", f"the task's id is over {MAX_ID_BYTES} bytes", retryable=False)
-            await self._store.fail(task.id, self._worker_id, error, retryable=False, attempt=task.attempt)
-
-    async def _renew(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """The reply was slow: those whose lease could be renewed. The others go back, never having started."""
-        beats = [Beat(a.task.id, self._worker_id, a.task.attempt, self._options.lease_ms) for a in attempts]
-        sent = self._clock()
-        try:
-            replies = await within(self._store.beat_many(beats), self._options.lease_s / 6, "a claim's first beat")
-        except Exception as error:
-            if not self._outage.is_of_database(error):
-                raise
-            self._outage.failed(error, "claim", asked_at=sent)
-            replies = [None] * len(beats)
-        renewed = []
-        for attempt, reply in zip(attempts, replies, strict=True):
-            if reply is not None and attempt.slot is not None:
-                attempt.table.extend(attempt.slot, sent=sent)
-                renewed.append(attempt)
-        self._release([attempt for attempt in attempts if attempt not in renewed])
-        return renewed
-
-    def _release(self, attempts: Sequence[Attempt]) -> None:
-        for attempt in attempts:
-            self._settler.put(attempt, outcomes.released(attempt, started=False))

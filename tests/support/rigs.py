@@ -85,6 +85,17 @@ def lose_next_reply(store: Any, operation: str) -> None:
     setattr(store, operation, cut_off)
 
 
+def lose_next_call(store: Any, operation: str) -> None:
+    """The next call never reaches the server."""
+    original = getattr(store, operation)
+
+    async def refuse(*_arguments: Any, **_keywords: Any) -> Any:
+        setattr(store, operation, original)
+        raise DatabaseUnavailable("the connection was refused")
+
+    setattr(store, operation, refuse)
+
+
 async def move_to_another_worker(store: Any, task_id: str) -> None:
     """As if the lease had run out and `worker_OTHER` had claimed the task."""
     await _write(

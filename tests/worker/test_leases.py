@@ -353,22 +353,6 @@ async def test_a_row_that_stays_locked_does_not_hold_up_the_beats_of_the_others(
     assert events.all("lease.lost") == []
 
 
-@pytest.mark.postgres
-async def test_an_id_that_no_slot_holds_ends_its_task_and_not_the_worker(
-    client: CairnQ, make_worker: MakeWorker, database: str, server: Any
-) -> None:
-    worker = make_worker()
-    worker.register("x", lambda _ctx: "fine")
-    odd = await client.submit("x")
-    long_id = "task_" + "X" * 100
-    with server.connect(database.rsplit("/", 1)[1]) as admin:
-        admin.execute("update cairnq_tasks set id = %s, root_id = null where id = %s", [long_id, odd.id])
-    async with worker.background():
-        assert await client.call("x") == "fine"
-        ended = await client.wait(long_id)
-    assert (ended.status, ended.error["code"]) == ("failed", "invalid_id")
-
-
 async def test_a_write_that_outlasts_the_trust_is_rolled_back_though_the_database_would_take_it(
     client: CairnQ, make_rig: MakeRig, store: Any, events: Recorder
 ) -> None:
