@@ -17,10 +17,10 @@ from cairnq.run.doubt import Doubt
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings
 from cairnq.run.intake import Intake
-from cairnq.run.leases import margin
 from cairnq.run.outage import retry_delay_s
 from cairnq.run.replies import wait_for_reply
 from cairnq.run.settler import Item, Settler
+from cairnq.run.trust import margin
 
 T = TypeVar("T")
 

@@ -12,9 +12,10 @@ from cairnq.run.context import Desk
 from cairnq.run.doubt import Doubt
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings
-from cairnq.run.leases import MAX_ID_BYTES, LeaseTable, trust_end
+from cairnq.run.leases import MAX_ID_BYTES, LeaseTable
 from cairnq.run.replies import within
 from cairnq.run.settler import Settler
+from cairnq.run.trust import trust_end
 
 
 class Intake:

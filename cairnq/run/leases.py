@@ -12,11 +12,10 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
 from typing import Final
 
-MIN_MARGIN_S: Final = 0.25
-MAX_MARGIN_S: Final = 5.0
+from cairnq.run.trust import trust_end
+
 MAX_ID_BYTES: Final = 63
 
 _WORD: Final = 8
@@ -31,17 +30,6 @@ _FOR_GENERATION, _RENEWED_UNTIL, _CANCEL, _LOST = range(16, 20)
 _CAPACITY, _HIGH_WATER = range(2)
 _GAUGES: Final = 8
 _TORN_READS: Final = 8
-
-
-@lru_cache(maxsize=64)
-def margin(lease_s: float) -> float:
-    """Seconds of a lease that its holder does not use: for clock steps, drift and a cancelled handler's clean-up."""
-    return max(MIN_MARGIN_S, min(lease_s / 6, MAX_MARGIN_S))
-
-
-def trust_end(sent: float, lease_s: float) -> float:
-    """Until when a holder may believe in a lease whose statement went to the driver at `sent` (boottime seconds)."""
-    return sent + lease_s - margin(lease_s)
 
 
 class LeaseState(IntEnum):

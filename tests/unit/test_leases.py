@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cairnq.run.leases import Entry, LeaseState, LeaseTable, margin, trust_end
+from cairnq.run.leases import Entry, LeaseState, LeaseTable
+from cairnq.run.trust import margin, trust_end
 
 
 def held(table: LeaseTable, number: int = 1, *, sent: float = 100.0) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from cairnq.run.leases import margin
 from cairnq.run.registry import Registry
+from cairnq.run.trust import margin
 from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.judging import WORKING_BYTES
 from cairnq_supervisor.pure.quantities import format_size

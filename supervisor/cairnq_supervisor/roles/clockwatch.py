@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from cairnq.pure.clock import boottime
-from cairnq.run.leases import margin
+from cairnq.run.trust import margin
 from cairnq_supervisor.pure.steps import ClockSteps
 from cairnq_supervisor.roles.link import Link
 from cairnq_supervisor.system.wall import wall_offset
