@@ -42,7 +42,11 @@ exit codes:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of `cairnq`; returns the exit code."""
     signals.block()
-    options = _parser().parse_args(arguments)
+    given, parser = sys.argv[1:] if arguments is None else arguments, _parser()
+    if not given:
+        parser.print_help(sys.stderr)
+        return Exit.USAGE
+    options = parser.parse_args(given)
     if other_commands.chosen(options):
         signals.unblock()
         return int(options.act(options))
@@ -58,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="cairnq", description="A durable task queue in a database, and its workers on this host.")
     parser.add_argument("--version", action="version", version=f"cairnq {_version()}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
     run = commands.add_parser(
         "run",
         help="run this host's workers under the supervisor",

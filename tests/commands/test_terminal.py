@@ -100,3 +100,10 @@ def test_help_has_an_example_and_fits_a_small_terminal_but_for_it(bare, monkeypa
         told, _, example = bare(name, "--help").out.partition("\nexample:\n")
         assert f"cairnq {name}" in example
         assert [line for line in told.splitlines() if len(line) > 80] == [], name
+
+
+def test_whoever_asks_for_nothing_is_shown_the_commands():
+    done = subprocess.run([sys.executable, "-m", "cairnq_supervisor"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "\ncommands:\n" in done.stderr
+    assert "examine a running system" in done.stderr
