@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from cairnq.pure.models import Conflict
+from cairnq.pure.models import Conflict, TaskStatus
 
 
 class SubmitKeywords(TypedDict, total=False):
@@ -31,3 +31,25 @@ class CallKeywords(SubmitKeywords, total=False):
     wait_timeout_ms: int | None
     poll_ms: int
     max_poll_ms: int
+
+
+class PurgeKeywords(TypedDict, total=False):
+    """Of `CairnQ.purge`: which finished tasks, how old at least (0), and how many at most (1000)."""
+
+    older_than_ms: int
+    queue: str | None
+    status: TaskStatus | None
+    name: str | None
+    limit: int
+
+
+class ListKeywords(TypedDict, total=False):
+    """Of `CairnQ.list`: what its tasks match, how many of them at most (100), how many are passed over first (0)."""
+
+    status: TaskStatus | None
+    queue: str | None
+    name: str | None
+    root_id: str | None
+    correlation_id: str | None
+    limit: int
+    offset: int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, Unpack
 
 from cairnq.db.session import PgSession
 from cairnq.pure.envelope import Envelope
+from cairnq.pure.keywords import ListKeywords, PurgeKeywords
 from cairnq.pure.models import (
     Beat,
     ClaimedTask,
@@ -99,15 +100,7 @@ class TaskStore(Protocol):
     async def cancel_by_key(self, key: str) -> Task | None: ...
     async def retry(self, task_id: str, *, reset_attempt: bool = False) -> Task | None: ...
     async def retry_by_key(self, key: str, *, reset_attempt: bool = False) -> Task | None: ...
-    async def purge(
-        self,
-        *,
-        older_than_ms: int = 0,
-        queue: str | None = None,
-        status: TaskStatus | None = None,
-        name: str | None = None,
-        limit: int = 1000,
-    ) -> list[str]: ...
+    async def purge(self, **which: Unpack[PurgeKeywords]) -> list[str]: ...
 
     # --- run: one task ---------------------------------------------------------------------------
 
@@ -302,14 +295,4 @@ class TaskStore(Protocol):
 
     # --- last, for it hides the built-in in annotations below it -------------------------------------
 
-    async def list(
-        self,
-        *,
-        status: TaskStatus | None = None,
-        queue: str | None = None,
-        name: str | None = None,
-        root_id: str | None = None,
-        correlation_id: str | None = None,
-        limit: int = 100,
-        offset: int = 0,
-    ) -> list[Task]: ...
+    async def list(self, **which: Unpack[ListKeywords]) -> list[Task]: ...

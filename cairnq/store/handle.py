@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
+from cairnq.pure.keywords import ListKeywords, PurgeKeywords
 from cairnq.pure.models import Task, TaskRef, TaskStatus
 from cairnq.store.base import TaskStore
 
@@ -49,36 +51,17 @@ class StoreHandle:
     async def retry_by_key(self, key: str, *, reset_attempt: bool = False) -> Task | None:
         return await self.store.retry_by_key(key, reset_attempt=reset_attempt)
 
-    async def purge(
-        self,
-        *,
-        older_than_ms: int = 0,
-        queue: str | None = None,
-        status: TaskStatus | None = None,
-        name: str | None = None,
-        limit: int = 1000,
-    ) -> list[str]:
-        """Delete up to `limit` finished tasks, oldest first; returns their ids."""
-        return await self.store.purge(older_than_ms=older_than_ms, queue=queue, status=status, name=name, limit=limit)
+    async def purge(self, **which: Unpack[PurgeKeywords]) -> list[str]:
+        """Delete finished tasks, oldest first, and return their ids.
 
-    async def list(
-        self,
-        *,
-        status: TaskStatus | None = None,
-        queue: str | None = None,
-        name: str | None = None,
-        root_id: str | None = None,
-        correlation_id: str | None = None,
-        limit: int = 100,
-        offset: int = 0,
-    ) -> Sequence[Task]:
-        """Tasks that match every filter given, newest first."""
-        return await self.store.list(
-            status=status,
-            queue=queue,
-            name=name,
-            root_id=root_id,
-            correlation_id=correlation_id,
-            limit=limit,
-            offset=offset,
-        )
+        Of those that finished at least `older_than_ms` (0) ago, with this `queue`, `status` and `name` where given,
+        up to `limit` (1000).
+        """
+        return await self.store.purge(**which)
+
+    async def list(self, **which: Unpack[ListKeywords]) -> Sequence[Task]:
+        """Tasks, newest first: up to `limit` (100) after the first `offset` (0).
+
+        Of those that have this `status`, `queue`, `name`, `root_id` and `correlation_id`, where given.
+        """
+        return await self.store.list(**which)

@@ -12,7 +12,7 @@ from cairnq.client import CairnQ as Client
 from cairnq.db.blocking import drive, lent
 from cairnq.pure import urls
 from cairnq.pure.errors import InvalidArgument, StoreClosed
-from cairnq.pure.keywords import CallKeywords, SubmitKeywords
+from cairnq.pure.keywords import CallKeywords, ListKeywords, PurgeKeywords, SubmitKeywords
 from cairnq.pure.models import Task, TaskDef, TaskRef, TaskStatus, WatchSignal
 from cairnq.store.base import Installation, TaskStore
 from cairnq.store.postgres import PostgresStore
@@ -209,38 +209,11 @@ class CairnQ:
     def retry_by_key(self, key: str, *, reset_attempt: bool = False) -> Task | None:
         return self._run(Client.retry_by_key, key, reset_attempt=reset_attempt)
 
-    def purge(
-        self,
-        *,
-        older_than_ms: int = 0,
-        queue: str | None = None,
-        status: TaskStatus | None = None,
-        name: str | None = None,
-        limit: int = 1000,
-    ) -> list[str]:
-        return self._run(Client.purge, older_than_ms=older_than_ms, queue=queue, status=status, name=name, limit=limit)
+    def purge(self, **which: Unpack[PurgeKeywords]) -> list[str]:
+        return self._run(Client.purge, **which)
 
-    def list(
-        self,
-        *,
-        status: TaskStatus | None = None,
-        queue: str | None = None,
-        name: str | None = None,
-        root_id: str | None = None,
-        correlation_id: str | None = None,
-        limit: int = 100,
-        offset: int = 0,
-    ) -> Sequence[Task]:
-        return self._run(
-            Client.list,
-            status=status,
-            queue=queue,
-            name=name,
-            root_id=root_id,
-            correlation_id=correlation_id,
-            limit=limit,
-            offset=offset,
-        )
+    def list(self, **which: Unpack[ListKeywords]) -> Sequence[Task]:
+        return self._run(Client.list, **which)
 
     # --- over to the thread -----------------------------------------------------------------------
 
