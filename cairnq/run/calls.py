@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cairnq.run.attempt import Attempt
 
@@ -22,8 +21,7 @@ class Cut(StrEnum):
     DRAIN = "drain"  # the worker is going away
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """How a call came back: with a value, or with what it raised."""
 
     value: Any = None
@@ -50,7 +48,7 @@ class Call:
         """`is_ahead`: it was claimed while all slots were taken."""
         self.handler = handler
         self.attempts = attempts
-        self.bytes = sum([attempt.payload_bytes for attempt in attempts])
+        self.bytes = _bytes_of(attempts)
         self.contexts: list[TaskContext] = []
         self.cut: Cut | None = None
         self.phase = Phase.WAITING
@@ -63,10 +61,11 @@ class Call:
 
     def drop_lost(self) -> None:
         """Before the start: a batch goes without what was lost while it waited."""
-        kept = [attempt for attempt in self.attempts if not attempt.lost]
-        if len(kept) < len(self.attempts):
-            self.attempts = kept
-            self.bytes = sum([attempt.payload_bytes for attempt in self.attempts])
+        for attempt in self.attempts:
+            if attempt.lost:
+                self.attempts = [attempt for attempt in self.attempts if not attempt.lost]
+                self.bytes = _bytes_of(self.attempts)
+                break
 
     def begin(self, now: float) -> None:
         """The handler is called next. Raises `CancelledError` where the call was cut short before this moment."""
@@ -91,3 +90,9 @@ class Call:
         """Whatever the handler left behind can write nothing through its contexts."""
         for context in self.contexts:
             context.seal()
+
+
+def _bytes_of(attempts: list[Attempt]) -> int:
+    if len(attempts) == 1:
+        return attempts[0].payload_bytes
+    return sum([attempt.payload_bytes for attempt in attempts])

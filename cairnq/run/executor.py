@@ -93,10 +93,11 @@ class Executor:
 
     def accept(self, attempts: Iterable[Attempt]) -> None:
         """Take over held attempts, in the order of the claim; those that may start do so now."""
+        usage, join, now = self._usage, self._line.join, self._desk.clock()
         for handler, group in self._grouped(attempts):
-            self._usage.take(handler.name, handler.resource)
+            usage.take(handler.name, handler.resource)
             self._show_shut(handler)
-            self._line.join(Call(handler, group, self._desk.clock(), is_ahead=self._usage.calls > self._concurrency))
+            join(Call(handler, group, now, is_ahead=usage.calls > self._concurrency))
         self.admit()
         self._show_calls()
 

@@ -20,7 +20,12 @@ three times as long; with the same slots, the one can become the other."""
 def task(row: Sequence[Any]) -> Task:
     """The JSON columns come as text, so that no driver's own decoding stands between the wire and us."""
     columns = list(row)
-    columns[4:8] = [None if text is None else value(text) for text in row[4:8]]
+    columns[4] = value(row[4])
+    if row[5] is not None:
+        columns[5] = value(row[5])
+    if row[6] is not None:
+        columns[6] = value(row[6])
+    columns[7] = {} if row[7] == "{}" else value(row[7])
     draft = _Draft(*columns)
     draft.__class__ = Task
     made: Task = draft

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from cairnq.db.session import Row
@@ -41,7 +40,7 @@ def each_task_once(settlements: Sequence[Settlement]) -> list[list[int]]:
 
 def kept(item: Settlement) -> Settlement:
     """What was to be forgotten, as a completion."""
-    return replace(item, outcome=Outcome.COMPLETE) if item.outcome is Outcome.FORGET else item
+    return item._replace(outcome=Outcome.COMPLETE) if item.outcome is Outcome.FORGET else item
 
 
 def align(settlements: Sequence[Settlement], found: Sequence[Row]) -> Statuses:
