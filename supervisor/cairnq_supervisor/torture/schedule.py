@@ -13,7 +13,7 @@ LEASE_S = 4.0
 RATE = 2.5
 """Faults a second."""
 
-_BRIEF, _LONG = (0.05, 0.6 * LEASE_S), (1.2 * LEASE_S, 1.8 * LEASE_S)
+_BRIEF, _LONG = (0.05, 0.6 * LEASE_S), (1.2 * LEASE_S, 2.4 * LEASE_S)
 """Seconds that a fault lasts: within a lease, or longer than one."""
 
 _LONG_SHARE = 0.2
