@@ -26,10 +26,11 @@ async def test_without_a_thread_left_the_caller_hears_of_it_and_may_try_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore(tmp_path / "cairnq.db")
-    await store.connect()
+    installation = await store.connect()
     await store.close()
-    store = SqliteStore(tmp_path / "cairnq.db")
+    store = SqliteStore(tmp_path / "cairnq.db", installation=installation)
 
+    heard: asyncio.Queue[bool] = asyncio.Queue()
     start = threading.Thread.start
 
     def none_left(thread: threading.Thread) -> None:
@@ -42,7 +43,13 @@ async def test_without_a_thread_left_the_caller_hears_of_it_and_may_try_again(
         for _ in range(2):
             with pytest.raises(DatabaseUnavailable, match="no thread for the database: can't start new thread"):
                 await store.submit("x")
+            with pytest.raises(DatabaseUnavailable, match="no thread for the database: can't start new thread"):
+                await store.listen(["cairnq_queued"], lambda *_: None, heard.put_nowait)
     assert (await store.submit("x")).queued
+    stop = await store.listen(["cairnq_queued"], lambda *_: None, heard.put_nowait)
+    assert await heard.get() is True
+    await stop()
+    assert heard.empty(), "who could not subscribe is told nothing"
     await store.close()
 
 

@@ -9,29 +9,26 @@ from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from cairnq.db.fault import Fault
-from cairnq.db.sqlite import faults, forks
+from cairnq.db.sqlite import faults
 from cairnq.db.sqlite.delivery import Reply, Statement, deliver
 from cairnq.db.sqlite.file import DatabaseFile
-from cairnq.pure.errors import DatabaseUnavailable
+from cairnq.db.sqlite.owner import Owner
 
 Item = TypeVar("Item")
 
 
-class Lane(ABC, Generic[Item]):
-    """The thread starts at the first item and ends at `stop()`. Daemonic: what is committed needs no farewell."""
+class Lane(Owner, ABC, Generic[Item]):
+    """The thread starts at the first item and ends at `stop()`."""
 
     def __init__(self, file: DatabaseFile, name: str, *, writes: bool) -> None:
-        self._file = file
+        super().__init__(file)
         self._name = name
         self._writes = writes
-        self._connection: sqlite3.Connection | None = None
-        self._renew()
 
     def _renew(self) -> None:
+        super()._renew()
         self._queue: SimpleQueue[Item | Reply] = SimpleQueue()
-        self._guard = threading.Lock()  # held while the connection is in use
         self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
         self._is_serving = False
 
     @property
@@ -46,12 +43,7 @@ class Lane(ABC, Generic[Item]):
     def _start(self) -> None:
         with self._starting:
             if self._thread is None:
-                thread = threading.Thread(target=self._run, name=f"cairnq sqlite {self._name}", daemon=True)
-                try:
-                    thread.start()
-                except RuntimeError as error:  # the system has no thread left; whoever waits may try again
-                    raise DatabaseUnavailable(f"no thread for the database: {error}") from error
-                self._thread = thread
+                self._start_thread(self._run, self._name)
 
     async def stop(self) -> None:
         """Returns when everything put before it was served and the connection is closed."""
@@ -63,25 +55,6 @@ class Lane(ABC, Generic[Item]):
         self._queue.put(farewell)
         await farewell.future
         thread.join()  # it is at its last instruction; a fork must not find it there
-
-    # --- fork -------------------------------------------------------------------------------------
-
-    def suspend(self, timeout_s: float) -> bool:
-        """Close the connection and keep the thread from opening another, until `resume`; False: it is in use."""
-        if not self._guard.acquire(timeout=timeout_s):
-            return False
-        self._close()
-        return True
-
-    def resume(self) -> None:
-        self._guard.release()
-
-    def begin_anew(self) -> None:
-        """In a forked child: the thread is the parent's, and so is a connection that could not be closed."""
-        if self._connection is not None:
-            forks.carry(self._connection, self._file.path)
-            self._connection = None
-        self._renew()
 
     # --- on the thread ----------------------------------------------------------------------------
 
@@ -113,11 +86,6 @@ class Lane(ABC, Generic[Item]):
         if self._connection is None:
             self._connection = self._file.connect(writes=self._writes)
         return self._connection
-
-    def _close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
 
     def _close_if_broken(self, error: BaseException) -> None:
         """After an I/O error the next statement gets a connection that knows nothing of it."""

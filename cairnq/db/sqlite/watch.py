@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cairnq.db.sqlite import forks
 from cairnq.db.sqlite.file import DatabaseFile
+from cairnq.db.sqlite.owner import Owner
 from cairnq.db.statements import Statements
 from cairnq.pure.errors import CairnQError
 
@@ -41,7 +41,7 @@ class Subscription:
         self.on_change(queues)
 
 
-class FileWatch:
+class FileWatch(Owner):
     """A thread with a connection of its own, for as long as there are subscriptions.
 
     `poke()` makes it look at once, for what this process wrote itself.
@@ -51,16 +51,13 @@ class FileWatch:
         statements = Statements("sqlite", None)
         self._counter = statements.get("data_version").text
         self._look = statements.get("queued_queues").text
-        self._file = file
-        self._connection: sqlite3.Connection | None = None
-        self._renew()
+        super().__init__(file)
 
     def _renew(self) -> None:
+        super()._renew()
         self._subscriptions: list[Subscription] = []
         self._lock = threading.Lock()  # guards the list and the thread's existence
-        self._guard = threading.Lock()  # held while the connection is in use
         self._awake = threading.Event()
-        self._thread: threading.Thread | None = None
 
     @property
     def path(self) -> str:
@@ -72,35 +69,15 @@ class FileWatch:
     def subscribe(self, on_change: OnChange, on_state: Callable[[bool], None]) -> Subscription:
         subscription = Subscription(asyncio.get_running_loop(), on_change, on_state)
         with self._lock:
-            self._subscriptions.append(subscription)
             if self._thread is None:
-                thread = threading.Thread(target=self._run, name="cairnq sqlite watch", daemon=True)
-                thread.start()
-                self._thread = thread
+                self._start_thread(self._run, "watch")  # which looks for subscriptions once this lock is free
+            self._subscriptions.append(subscription)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
         with self._lock:
             self._subscriptions = [one for one in self._subscriptions if one is not subscription]
         self._awake.set()
-
-    # --- fork -------------------------------------------------------------------------------------
-
-    def suspend(self, timeout_s: float) -> bool:
-        if not self._guard.acquire(timeout=timeout_s):
-            return False
-        self._close()
-        return True
-
-    def resume(self) -> None:
-        self._guard.release()
-
-    def begin_anew(self) -> None:
-        """In a forked child, where nobody has subscribed yet."""
-        if self._connection is not None:
-            forks.carry(self._connection, self.path)
-            self._connection = None
-        self._renew()
 
     # --- on the thread ----------------------------------------------------------------------------
 
@@ -151,8 +128,3 @@ class FileWatch:
                     one.loop.call_soon_threadsafe(one.changed, queues)
             except RuntimeError:
                 continue  # that loop is closed, and nobody listens on it
-
-    def _close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
