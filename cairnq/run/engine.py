@@ -153,6 +153,7 @@ class Engine:
 
     async def run(self) -> None:
         """Claim and run tasks until a `drain` ended. Raises only what is a bug in cairnq."""
+        self._show_claiming()
         parts = [
             asyncio.create_task(part, name=f"cairnq {name}")
             for name, part in (
@@ -171,6 +172,7 @@ class Engine:
             await self.drain(self._clock())
             raise
         finally:
+            self._holdings.table.is_claiming = 0
             self._executor.cut_short()
             self._executor.abandon()
             for part in parts:
@@ -194,12 +196,14 @@ class Engine:
     def quiesce(self) -> None:
         """Stop claiming; rows that never started are released."""
         self._claimer.quiesce()
+        self._show_claiming()
         self._executor.release_waiting()
         self._settler.hurry()
 
     def resume(self) -> None:
         """Claim again, after the outcome of every release is known."""
         self._claimer.resume()
+        self._show_claiming()
 
     def leases_changed(self) -> None:
         """Verdicts or cancel requests were written into the table: look. To be called on the engine's loop."""
@@ -258,6 +262,9 @@ class Engine:
     def _is_done_cancelling(self) -> bool:
         """What is left runs on threads, and waiting does not help."""
         return not self._executor.has_cancellable and self._settler.is_idle and not self._claimer.is_busy
+
+    def _show_claiming(self) -> None:
+        self._holdings.table.is_claiming = int(not self._claimer.is_quiesced)
 
     def _lose(self, attempt: Attempt, why: str) -> None:
         self._executor.lose(attempt, why)

@@ -98,6 +98,10 @@ class LeaseTable:
     released = _Count(8)
     shut = _Count(9)
     """Names whose own concurrency is used up: work of theirs is not for this worker now."""
+    units = _Count(10)
+    """Of host-wide resources, those that its calls may use."""
+    is_claiming = _Count(11)
+    """0 while it takes nothing, however much room it has."""
 
     def __init__(self, buffer: bytearray | memoryview, capacity: int) -> None:
         """`buffer` is zeroed by whoever makes it and holds at least `size_for(capacity)` bytes."""

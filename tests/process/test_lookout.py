@@ -67,6 +67,22 @@ async def test_a_keeper_that_hangs_on_an_idle_fleet_is_replaced_though_no_worker
     assert await run.stop() == 0
 
 
+@pytest.mark.sqlite
+async def test_a_task_is_taken_while_the_supervisor_is_stopped(runs, client):
+    """The keeper rings for the worker itself: there is nobody between them."""
+    run = await runs.start(NEVER + FLEET)
+    await run.event("keeper.listening")
+    await run.ready()
+    assert (await client.wait((await client.submit("echo", 1)).id)).result == 1
+    run.send(signal.SIGSTOP)
+    try:
+        for number in range(2, 5):
+            assert (await client.wait((await client.submit("echo", number)).id)).result == number
+    finally:
+        run.send(signal.SIGCONT)
+    assert await run.stop() == 0
+
+
 def sessions(database, where):
     """When each session of the fleet began its last statement."""
     with psycopg.connect(database) as connection:

@@ -16,7 +16,7 @@ import pytest
 
 from cairnq_supervisor.loop.reactor import WRITE, Reactor
 from cairnq_supervisor.pure.keeper_messages import Beat, Lend
-from cairnq_supervisor.pure.messages import Event, Ready, Wake
+from cairnq_supervisor.pure.messages import Event, LeasesChanged, Ready
 from cairnq_supervisor.system import channel as channels
 from cairnq_supervisor.system import memory
 from cairnq_supervisor.system.channel import Channel, ChannelBroken
@@ -62,10 +62,10 @@ def test_a_replaceable_message_waits_once(pair):
     while not ours.congested:
         ours.send(Event("a", {"text": "x" * 10_000}))
     for _ in range(50):
-        ours.send(Wake())
+        ours.send(LeasesChanged())
     woken = 0
     while ours.congested or not woken:
-        woken += sum(received.message == Wake() for received in theirs.receive())
+        woken += sum(received.message == LeasesChanged() for received in theirs.receive())
         ours.flush()
     assert woken == 1
 

@@ -1,11 +1,18 @@
-"""Whom the supervisor wakes for a task, as histories on a model clock."""
+"""Whom a wake goes to: the keeper rings for what is due, the supervisor for whoever has its hands full."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from cairnq_supervisor.pure.messages import Grant, Ready, Uses, Wake
+from cairnq.run.leases import LeaseTable
+from cairnq_supervisor.pure.keeper_messages import Lend, LendBell
+from cairnq_supervisor.pure.messages import Exhausting
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
+from cairnq_supervisor.roles.beating import Lent
+from cairnq_supervisor.roles.bells import Bells
+from cairnq_supervisor.system.bell import Bell
 from tests.support.stage import Stage
 
 CONCURRENCY = 4
@@ -17,8 +24,101 @@ SETTINGS = Settings(
 )
 
 
+class Tower:
+    """Workers by number, and what the keeper has of them: a duplicate of each bell."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, Lent] = {}
+        self.bells = Bells(self.tables)
+        self._heard_by: dict[str, Bell] = {}
+
+    def hang(self, *workers: str, queue: str = "default") -> None:
+        for worker in workers:
+            table = LeaseTable.private(1)
+            table.is_claiming, table.concurrency = 1, CONCURRENCY
+            self.tables[worker] = Lent(table, 30.0)
+            bell = self._heard_by[worker] = Bell()
+            self.bells.hang(worker, queue, os.dup(bell.fd))
+
+    def show(self, worker: str, **gauges: int) -> None:
+        for name, value in gauges.items():
+            setattr(self.tables[worker].table, name, value)
+
+    def rung(self) -> set[str]:
+        return {worker for worker, bell in self._heard_by.items() if bell.hear()}
+
+    def close(self) -> None:
+        for worker, bell in self._heard_by.items():
+            self.bells.take_down(worker)
+            bell.close()
+
+
+@pytest.fixture
+def tower():
+    tower = Tower()
+    yield tower
+    tower.close()
+
+
+def test_a_bell_that_was_rung_often_rings_once():
+    bell = Bell()
+    assert bell.hear() == 0
+    for _ in range(3):
+        bell.ring()
+    assert (bell.hear(), bell.hear()) == (3, 0)
+    bell.close()
+
+
+def test_a_bell_that_nobody_hears_does_not_hold_up_who_rings_it():
+    bell = Bell()
+    os.eventfd_write(bell.fd, 2**64 - 2)
+    bell.ring()
+    assert bell.hear() == 2**64 - 2
+    bell.close()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "rung"),
+    [
+        ({}, {}, {"one"}),
+        ({"in_flight_calls": 1}, {}, {"other"}),
+        ({"in_flight_calls": 1, "units": 1}, {}, {"other"}),
+        ({}, {"units": 1}, {"other"}),
+        ({"shut": 1}, {"in_flight_calls": 2}, {"other"}),
+        ({"shut": 1}, {"in_flight_calls": CONCURRENCY}, {"one"}),
+        ({"is_claiming": 0}, {"in_flight_calls": 3}, {"other"}),
+        ({"is_claiming": 0}, {"in_flight_calls": CONCURRENCY}, set()),
+    ],
+)
+def test_of_two_that_have_room_the_one_that_is_likelier_to_take_it_is_rung_for(tower, one, other, rung):
+    tower.hang("one", "other")
+    tower.show("one", **one)
+    tower.show("other", **other)
+    tower.bells.ring_one("default")
+    assert tower.rung() == rung
+
+
+def test_what_is_still_due_is_rung_for_to_all_of_its_queue_that_have_room(tower):
+    tower.hang("idle", "busy", "full", "paused")
+    tower.hang("stranger", queue="mail")
+    tower.show("busy", in_flight_calls=1, shut=1)
+    tower.show("full", in_flight_calls=CONCURRENCY)
+    tower.show("paused", is_claiming=0)
+    tower.bells.ring_all("default")
+    assert tower.rung() == {"idle", "busy"}
+
+
+def test_the_dead_are_not_rung_for(tower):
+    tower.hang("dead", "living")
+    tower.show("living", in_flight_calls=3)
+    tower.bells.take_down("dead")
+    tower.bells.ring_one("default")
+    tower.bells.ring_one("nobodys")
+    assert tower.rung() == {"living"}
+
+
 class History(Stage):
-    """Two workers that share one unit."""
+    """Two workers and a keeper on a model clock."""
 
     def __init__(self):
         super().__init__(SETTINGS)
@@ -28,25 +128,14 @@ class History(Stage):
     def all_become_ready(self):
         self.turn()
         for child in self.world.unreaped:
-            if child.table is not None and not child.is_ready:
-                child.is_ready = True
-                child.say(Uses({"gpu": 1}), Ready())
+            if child.table is not None:
+                child.table.is_claiming, child.table.concurrency = 1, CONCURRENCY
             self.become_ready(child)
         self.turn()
 
-    def worker(self, slot):
-        pid = next(seat.pid for seat in self.fleet.workers if seat.slot == slot)
-        return next(child for child in self.world.workers() if child.pid == pid)
-
-    def has_unit(self, slot):
-        return Grant("gpu", 0) in self.worker(slot).told
-
-    def wakes(self, slot):
-        return self.worker(slot).told.count(Wake())
-
-    def queued(self):
-        self.fleet.queued("default")
-        self.turn()
+    def keeper(self):
+        [keeper] = self.world.keepers()
+        return keeper
 
 
 @pytest.fixture
@@ -58,31 +147,29 @@ def history():
     history.close()
 
 
-def test_of_two_that_are_idle_the_one_that_has_the_unit_is_woken(history):
-    assert (history.has_unit(0), history.has_unit(1)) == (True, False)
-    history.end(history.worker(0), signal=9)
+def lent(keeper):
+    """Whose table, and whose bell, in the order in which they were lent."""
+    return [(type(one), one.worker_id) for one in keeper.told if isinstance(one, Lend | LendBell)]
+
+
+def test_every_keeper_is_lent_the_bells_of_all_workers(history):
+    ids = [child.worker_id for child in history.world.workers()]
+    expected = [(kind, worker_id) for worker_id in ids for kind in (Lend, LendBell)]
+    assert lent(history.keeper()) == expected
+    history.end(history.keeper(), signal=9)
     history.turn()
     history.now += 60
     history.all_become_ready()
-    assert (history.has_unit(0), history.has_unit(1)) == (False, True)
-    history.queued()
-    assert (history.wakes(0), history.wakes(1)) == (0, 1)
+    assert lent(history.keeper()) == expected
 
 
-def test_of_those_with_room_one_that_has_it_for_every_name_is_woken(history):
-    history.take_tasks(1)
-    busy, idle = history.worker(0), history.worker(1)
-    busy.table.in_flight_calls = 2
-    idle.table.shut = 1
-    history.queued()
-    assert (history.wakes(0), history.wakes(1)) == (1, 0), "the idler one may be unable to take it"
-    busy.table.in_flight_calls = CONCURRENCY
-    history.queued()
-    assert (history.wakes(0), history.wakes(1)) == (1, 1), "it has no room at all"
-
-
-def test_the_idlest_is_woken_whoever_has_the_unit(history):
-    history.take_tasks(1)
-    assert history.worker(0).table.in_flight_calls == 1
-    history.queued()
-    assert (history.wakes(0), history.wakes(1)) == (0, 1)
+def test_a_wake_is_passed_on_by_one_that_has_its_hands_full(history):
+    first, second = history.world.workers()
+    first.table.in_flight_calls = CONCURRENCY
+    first.say(Exhausting())
+    history.turn()
+    assert (first.plan.bell.hear(), second.plan.bell.hear()) == (0, 1)
+    second.table.in_flight_calls = CONCURRENCY
+    second.say(Exhausting())
+    history.turn()
+    assert (first.plan.bell.hear(), second.plan.bell.hear()) == (0, 0)

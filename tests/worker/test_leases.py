@@ -314,6 +314,16 @@ async def test_the_gauges_say_what_is_in_flight(client: CairnQ, make_rig: MakeRi
         assert table.last_progress > 0
 
 
+async def test_a_gauge_says_whether_the_worker_claims(make_rig: MakeRig) -> None:
+    async with make_rig(Registry()) as rig:
+        await until(lambda: bool(rig.table.is_claiming), rig.engine._changed)
+        rig.engine.quiesce()
+        assert not rig.table.is_claiming
+        rig.engine.resume()
+        assert rig.table.is_claiming
+    assert not rig.table.is_claiming
+
+
 async def test_the_gauges_say_which_names_have_no_room_though_the_worker_has(client: CairnQ, make_rig: MakeRig) -> None:
     registry, gate = Registry(), Gate()
     for name, concurrency in {"single": 1, "pair": 2, "any": None}.items():

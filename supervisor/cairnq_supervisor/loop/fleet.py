@@ -18,6 +18,7 @@ from cairnq_supervisor.loop.roster import Roster
 from cairnq_supervisor.loop.sizer import Sizer
 from cairnq_supervisor.loop.warden import Warden
 from cairnq_supervisor.loop.worker_seat import WorkerSeat
+from cairnq_supervisor.pure import waking
 from cairnq_supervisor.pure.keeper_messages import Policy, Settle
 from cairnq_supervisor.pure.ledger import Ledger, Place
 from cairnq_supervisor.pure.lifecycle import SeatState
@@ -168,26 +169,13 @@ class Fleet:
         self.resources.returned(incarnation.worker_id, message)
 
     def pass_on(self, queue: str) -> None:
-        self.queued(queue)
+        """Wake one more: the one that was woken has its hands full."""
+        at_work = (seat.incarnation for seat in self.roster.of(queue) if seat.state is SeatState.READY)
+        best = waking.best((one for one in at_work if one is not None), lambda one: one.table)
+        if best is not None:
+            best.bell.ring()
 
     # What the keeper's seat tells (Listener).
-
-    def queued(self, queue: str) -> None:
-        """Wake one worker, the idlest: its claim passes the wake on if it comes back full.
-
-        One that has room for every name before one that has used up a name's own concurrency, and of the equally idle
-        one that has units of resources: the others may have room and no task that they could run.
-        """
-        with_room = (worker for worker in self.roster.of(queue) if worker.room > 0)
-        best = max(with_room, key=lambda one: (-one.shut, one.room, self.resources.kept(one)), default=None)
-        if best is not None:
-            best.wake()
-
-    def overdue(self, queue: str) -> None:
-        """One that was woken did not take it: it may have room for other names alone. Wake all that have any."""
-        for worker in self.roster.of(queue):
-            if worker.room > 0:
-                worker.wake()
 
     def listens(self, *, delivers: bool) -> None:
         for worker in self.workers:

@@ -19,7 +19,6 @@ from cairnq_supervisor.pure.keeper_messages import (
     Ping,
     Policy,
     Pong,
-    Queued,
     Sampled,
     Settle,
     Settled,
@@ -49,8 +48,6 @@ _COUNTED = ("requeued", "failed", "released", "suspects", "canceled", "crashed")
 class Listener(Protocol):
     """Who hears what the keeper found."""
 
-    def queued(self, queue: str) -> None: ...
-    def overdue(self, queue: str) -> None: ...
     def listens(self, *, delivers: bool) -> None: ...
     def leases_changed(self, worker_ids: tuple[str, ...]) -> None: ...
     def order_beat(self) -> None: ...
@@ -104,7 +101,7 @@ class KeeperSeat(Seat):
         if self._policy is not None:
             self.say(self._policy)
         for incarnation in self._lent.values():
-            self.say(*incarnation.lend())
+            self._say_lent(incarnation)
         for duty in self.duties.values():
             self.say(*duty.incarnation.lend())
             self.say(duty.message)
@@ -152,7 +149,13 @@ class KeeperSeat(Seat):
 
     def lend(self, incarnation: Incarnation) -> None:
         self._lent[incarnation.worker_id] = incarnation
+        self._say_lent(incarnation)
+
+    def _say_lent(self, incarnation: Incarnation) -> None:
         self.say(*incarnation.lend())
+        bell = incarnation.lend_bell()
+        if bell is not None:
+            self.say(*bell)
 
     def take_back(self, incarnation: Incarnation) -> None:
         """This worker left in order and holds nothing."""
@@ -178,10 +181,6 @@ class KeeperSeat(Seat):
                 self._listener.sampled()
             case Pong():
                 self.answered_at = self.house.clock()
-            case Queued(queue=queue, still=True):
-                self._listener.overdue(queue)
-            case Queued(queue=queue):
-                self._listener.queued(queue)
             case Listening(delivers=delivers):
                 self._listens(delivers)
             case Beaten(changed=changed):

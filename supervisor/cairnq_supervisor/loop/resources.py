@@ -46,10 +46,6 @@ class Resources:
     def sampled(self, due: Mapping[str, int]) -> None:
         self._carry(self._treasury.sampled(due, now=self._clock()))
 
-    def kept(self, seat: WorkerSeat) -> int:
-        """Units that this worker may go on using."""
-        return self._treasury.kept(seat.incarnation.worker_id) if seat.incarnation is not None else 0
-
     def held(self) -> dict[str, dict[str, int]]:
         return self._treasury.held()
 

@@ -24,7 +24,6 @@ from cairnq_supervisor.pure.messages import (
     Returned,
     Tallied,
     Uses,
-    Wake,
     Watched,
 )
 from cairnq_supervisor.pure.policy import Respawn
@@ -139,11 +138,6 @@ class WorkerSeat(Seat):
             return 0
         return self.queue.concurrency - self.incarnation.table.in_flight_calls
 
-    @property
-    def shut(self) -> int:
-        """Names for which it has no room, however many calls it could still take."""
-        return self.incarnation.table.shut if self.incarnation is not None else 0
-
     def start(self) -> None:
         self._advance(SeatEvent.DUE)
 
@@ -152,7 +146,8 @@ class WorkerSeat(Seat):
 
     def errand(self) -> Errand:
         house = self.house
-        incarnation = Incarnation(self._capacity(), self.queue.lease, house.descriptors)
+        rung_for = None if self.queue.quarantine else self.queue.name  # nothing notifies of suspects
+        incarnation = Incarnation(self._capacity(), self.queue.lease, house.descriptors, rung_for=rung_for)
         self.incarnation, self.admitted, self.overrun, self.uses = incarnation, False, (), {}
         self.told_block = None
         ledger, self.place = self._steward.enter(self.queue.name)
@@ -169,6 +164,7 @@ class WorkerSeat(Seat):
             ledger=ledger,
             place=self.place,
             stacks=incarnation.stacks,
+            bell=incarnation.bell,
             unit_locks=house.unit_locks,
             wall_offset=wall_offset(),
         )
@@ -193,9 +189,6 @@ class WorkerSeat(Seat):
         self.admitted = True
         self.say(Admit())
         self._steward.welcome(self)
-
-    def wake(self) -> None:
-        self.say(Wake())
 
     def watch(self, *, watched: bool) -> None:
         """Nobody finds suspects for those that run them."""

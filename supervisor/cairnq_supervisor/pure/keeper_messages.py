@@ -20,8 +20,16 @@ class Lend(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class LendBell(Message):
+    """The bell of this worker, whose table was lent before, comes with this message: ring it for work of its queue."""
+
+    worker_id: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
 class TakeBack(Message):
-    """Forget this worker's table: it left and holds nothing."""
+    """Forget this worker's table and its bell: it left and holds nothing."""
 
     worker_id: str
 
@@ -83,14 +91,6 @@ class Pong(Message):
     """My loop turns."""
 
     replaceable: ClassVar[bool] = True
-
-
-@dataclass(frozen=True, slots=True)
-class Queued(Message):
-    """Something is due in this queue, as the database says. `still`: it was due at the look before as well."""
-
-    queue: str
-    still: bool = False
 
 
 @dataclass(frozen=True, slots=True)

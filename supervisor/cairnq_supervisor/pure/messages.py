@@ -22,13 +22,6 @@ class Admit(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Wake(Message):
-    """There may be work: look now."""
-
-    replaceable: ClassVar[bool] = True
-
-
-@dataclass(frozen=True, slots=True)
 class Watched(Message):
     """Whether the keeper finds all work, so that you are woken and need not look by yourself."""
 

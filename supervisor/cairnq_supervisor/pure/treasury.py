@@ -89,10 +89,6 @@ class Treasury:
                 orders += self._ask_back(resource, now, held_for=SLICE)
         return orders
 
-    def kept(self, worker_id: str) -> int:
-        """Units, of all resources, that this worker may go on using."""
-        return sum(members[worker_id].kept for members in self._members.values() if worker_id in members)
-
     def held(self) -> dict[str, dict[str, int]]:
         """Capacity and units held, by resource."""
         return {

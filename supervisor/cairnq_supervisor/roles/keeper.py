@@ -12,10 +12,11 @@ from cairnq.run.outage import Outage
 from cairnq.store.base import Installation, TaskStore
 from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.exits import Exit
-from cairnq_supervisor.pure.keeper_messages import Beat, Lend, Listening, Ping, Policy, Pong, Settle, TakeBack
+from cairnq_supervisor.pure.keeper_messages import Beat, Lend, LendBell, Listening, Ping, Policy, Pong, Settle, TakeBack
 from cairnq_supervisor.pure.messages import Drain, Ready
 from cairnq_supervisor.pure.settings import Settings
 from cairnq_supervisor.roles.beating import Beating, Lent
+from cairnq_supervisor.roles.bells import Bells
 from cairnq_supervisor.roles.caretaker import Caretaker
 from cairnq_supervisor.roles.clockwatch import ClockWatch
 from cairnq_supervisor.roles.connection import Connection
@@ -48,6 +49,7 @@ class _Keeper:
     def __init__(self, plan: KeeperPlan) -> None:
         self._plan = plan
         self._tables: dict[str, Lent] = {}
+        self._bells = Bells(self._tables)
         self._leaving = asyncio.Event()
         self._hears = False
         self._told_watching = False
@@ -62,7 +64,13 @@ class _Keeper:
         self._beating = Beating(connection, link, self._tables)
         lease = self._plan.settings.shortest_lease
         self._lookout = Lookout(
-            connection, link, self._queues, lease=lease, may_recover=self._may_recover, on_sight=self._tell_watching
+            connection,
+            link,
+            self._bells,
+            self._queues,
+            lease=lease,
+            may_recover=self._may_recover,
+            on_sight=self._tell_watching,
         )
         self._sampling = Sampling(
             connection, link, self._queues, patience=lease / 3, is_idle=lambda: self._lookout.is_idle
@@ -163,14 +171,12 @@ class _Keeper:
 
     def _obey(self, received: Received) -> None:
         match received.message:
-            case Lend(worker_id=worker_id, capacity=capacity, lease=lease):
-                if received.fd is not None:
-                    self._tables[worker_id] = Lent(_attach(received.fd, capacity), lease)
-            case TakeBack(worker_id=worker_id):
-                self._tables.pop(worker_id, None)
+            case Lend() | LendBell() | TakeBack():
+                self._take(received)
             case Beat() as order:
                 self._beating.order(order)
             case Settle() as duty:
+                self._bells.take_down(duty.worker_id)
                 self._duties.begin(duty)
             case Policy() as policy:
                 self._adopt(policy)
@@ -178,6 +184,19 @@ class _Keeper:
                 self._link.send(Pong())
             case Drain():
                 self._leaving.set()
+
+    def _take(self, received: Received) -> None:
+        """Or give back: a worker's table, and its bell."""
+        match received.message:
+            case Lend(worker_id=worker_id, capacity=capacity, lease=lease):
+                if received.fd is not None:
+                    self._tables[worker_id] = Lent(_attach(received.fd, capacity), lease)
+            case LendBell(worker_id=worker_id, queue=queue):
+                if received.fd is not None:
+                    self._bells.hang(worker_id, queue, received.fd)
+            case TakeBack(worker_id=worker_id):
+                self._bells.take_down(worker_id)
+                self._tables.pop(worker_id, None)
 
 
 def _attach(fd: int, capacity: int) -> LeaseTable:

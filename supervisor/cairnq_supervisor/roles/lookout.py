@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from cairnq.pure.clock import Clock, boottime
 from cairnq.pure.models import Outlook
-from cairnq_supervisor.pure.keeper_messages import Queued
+from cairnq_supervisor.roles.bells import Bells
 from cairnq_supervisor.roles.connection import Connection
 from cairnq_supervisor.roles.link import Link
 
@@ -20,7 +20,8 @@ INTERVAL = 3.0
 """Seconds, with jitter. With the self-test of LISTEN and the upkeep that makes less than a statement in two seconds."""
 
 SOONEST = 0.1
-"""Seconds between two looks at least, however many tasks become due one after the other."""
+"""Seconds between two looks at least, however many tasks become due one after the other; and from a notification to the
+next look: until then whoever was woken has the server to himself."""
 
 AFTER_NEWS = 0.5
 """Seconds after a look at which there is another one if a notification came (it may be of a task that is due soon), or
@@ -44,6 +45,11 @@ def longest_pause(outlook: Outlook, due_before: frozenset[str]) -> float:
     return pause
 
 
+def next_look(until: float, *, looked_at: float, heard_at: float) -> float:
+    """The instant of the look that a notification calls for; `until`: of the one that was planned."""
+    return min(until, max(looked_at + AFTER_NEWS, heard_at + SOONEST))
+
+
 class Lookout:
     """`queues` may change; `lease` is the shortest one of this host, in seconds.
 
@@ -54,6 +60,7 @@ class Lookout:
         self,
         connection: Connection,
         link: Link,
+        bells: Bells,
         queues: Sequence[str],
         *,
         lease: float,
@@ -63,12 +70,14 @@ class Lookout:
     ) -> None:
         self._connection = connection
         self._link = link
+        self._bells = bells
         self._queues = queues
         self._may_recover = may_recover
         self._on_sight = on_sight
         self._clock = clock
         self._due: frozenset[str] = frozenset()
         self._news = asyncio.Event()
+        self._heard_at = float("-inf")
         self._recover_at = float("inf")
         self.adapt(lease)
         self.sees = False
@@ -87,7 +96,8 @@ class Lookout:
     def heard(self, queue: str) -> None:
         """A notification came. What it tells of may be due later; or of a queue that only other hosts have."""
         if queue in self._queues:
-            self._link.send(Queued(queue))
+            self._bells.ring_one(queue)
+            self._heard_at = self._clock()
             self._news.set()
 
     async def run(self) -> None:
@@ -120,7 +130,7 @@ class Lookout:
     def _tell(self, outlook: Outlook) -> None:
         """Of what is due once; of what is still due at the next look to everybody who has room."""
         for queue in sorted(outlook.due):
-            self._link.send(Queued(queue, still=queue in self._due))
+            (self._bells.ring_all if queue in self._due else self._bells.ring_one)(queue)
         self._due = outlook.due
         self.is_idle = not outlook.due and not outlook.busy
 
@@ -141,4 +151,4 @@ class Lookout:
         alarm = loop.call_later(max(0.0, until - self._clock()), self._news.set)
         await self._news.wait()
         alarm.cancel()
-        await asyncio.sleep(min(until, looked_at + AFTER_NEWS) - self._clock())
+        await asyncio.sleep(next_look(until, looked_at=looked_at, heard_at=self._heard_at) - self._clock())

@@ -10,6 +10,7 @@ from cairnq.run.registry import Registry
 from cairnq.store.base import Installation
 from cairnq_supervisor.pure.ledger import Ledger, Place
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
+from cairnq_supervisor.system.bell import Bell
 from cairnq_supervisor.system.stacks import StackBook
 
 CANCEL_GRACE = 1.0
@@ -39,6 +40,8 @@ class WorkerPlan:
     """Of payload bytes, with a row for this worker."""
     place: Place
     stacks: StackBook
+    bell: Bell
+    """Rung when there may be work."""
     unit_locks: tuple[Path, str] | None
     """Folder and stem of the files whose locks go with units of resources."""
     wall_offset: float

@@ -24,6 +24,8 @@ def unit_file(folder: Path, stem: str, resource: str, unit: int) -> Path:
 class Units:
     """`set_ceiling(resource, n)` and `in_use(resource)` are the engine's; `say` takes messages for the supervisor.
 
+    `show(n)` is told how many of all resources may be used.
+
     `locks`: folder and stem of the units' files; None: there is no folder for them, and the supervisor's word is all.
     """
 
@@ -34,11 +36,13 @@ class Units:
         say: Callable[[Message], None],
         set_ceiling: Callable[[str, int], None],
         in_use: Callable[[str], int],
+        show: Callable[[int], None],
     ) -> None:
         self._locks = locks
         self._say = say
         self._set_ceiling = set_ceiling
         self._in_use = in_use
+        self._show_sum = show
         self._loop = asyncio.get_running_loop()
         self._held: dict[str, dict[int, int | None]] = defaultdict(dict)
         self._asked: dict[str, set[int]] = defaultdict(set)
@@ -80,6 +84,7 @@ class Units:
 
     def _show(self, resource: str) -> None:
         self._set_ceiling(resource, self._usable(resource))
+        self._show_sum(sum(self._usable(one) for one in self._held))
 
     def _lock(self, resource: str, unit: int) -> int | None:
         """The descriptor that holds it. Raises `BlockingIOError` while another process does."""

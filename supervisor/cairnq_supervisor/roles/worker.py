@@ -29,7 +29,6 @@ from cairnq_supervisor.pure.messages import (
     Ready,
     Resume,
     Uses,
-    Wake,
     Watched,
 )
 from cairnq_supervisor.pure.quantities import format_size
@@ -68,7 +67,6 @@ class _Worker:
     def __init__(self, plan: WorkerPlan) -> None:
         self._plan = plan
         self._engine: Engine | None = None
-        self._table: WatchedTable | None = None
         self._budget: SharedBudget | None = None
         self._admitted = asyncio.Event()
         self._dismissed = asyncio.Event()
@@ -112,7 +110,7 @@ class _Worker:
         if not self._admitted.is_set():
             return 0
         plan = self._plan
-        self._table = table = self._watched(link)
+        table = self._watched(link)
         self._budget = budget = self._shared_budget(link)
         tallying = Tallying(link.send)
         self._engine = engine = Engine(
@@ -126,7 +124,8 @@ class _Worker:
             observer=tallying,
             budget=budget,
         )
-        self._units = self._own_units(engine, registry, link)
+        self._units = self._own_units(engine, registry, table, link)
+        asyncio.get_running_loop().add_reader(plan.bell.fileno(), self._rung, engine, table)
         for message in self._early:
             self._hear_at_work(engine, message)
         if self._quiesced:
@@ -145,12 +144,20 @@ class _Worker:
             raise RuntimeError("the engine stopped unasked")
         return len(await self._drains[-1])
 
-    def _own_units(self, engine: Engine, registry: Registry, link: Link) -> Units:
+    def _own_units(self, engine: Engine, registry: Registry, table: LeaseTable, link: Link) -> Units:
         """None to begin with: the supervisor hands them out."""
         for resource in amounts_used(registry, self._plan.settings):
             engine.set_resource(resource, 0)
+
+        def show(units: int) -> None:
+            table.units = units
+
         return Units(
-            self._plan.unit_locks, say=link.send, set_ceiling=engine.set_resource, in_use=engine.resource_in_use
+            self._plan.unit_locks,
+            say=link.send,
+            set_ceiling=engine.set_resource,
+            in_use=engine.resource_in_use,
+            show=show,
         )
 
     def _title(self, table: LeaseTable) -> str:
@@ -227,14 +234,15 @@ class _Worker:
             case message:
                 self._hear_at_work(engine, message)
 
+    def _rung(self, engine: Engine, table: WatchedTable) -> None:
+        self._plan.bell.hear()
+        table.woken()
+        engine.wake()
+
     def _hear_at_work(self, engine: Engine, message: Message) -> None:
         assert self._units is not None
-        assert self._table is not None
         assert self._budget is not None
         match message:
-            case Wake():
-                self._table.woken()
-                engine.wake()
             case LeasesChanged():
                 engine.leases_changed()
             case Watched(watched=watched):
