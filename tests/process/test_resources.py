@@ -18,6 +18,10 @@ concurrency = 4
 """
 
 
+LEASE, PATIENT = 'lease = "5s"', 'lease = "60s"'
+"""An orphan gives up shortly before its lease ends, which must not be before a second supervisor is there."""
+
+
 async def test_one_unit_serves_three_processes_one_call_at_a_time(runs, client, gate):
     run = await runs.start(FLEET)
     await run.ready()
@@ -86,7 +90,7 @@ async def run_for_a_slice(turns, arrival):
 
 
 async def test_a_unit_is_not_handed_out_while_an_orphan_works_with_it(runs, client, gate):
-    first = await runs.start(FLEET)
+    first = await runs.start(FLEET.replace(LEASE, PATIENT))
     await first.ready()
     for _ in range(2):
         await client.submit("train", gate.path)
