@@ -105,18 +105,23 @@ class Submission(NamedTuple):
     """One task to insert, checked and encoded, with its id; a tuple, for they are made by the thousand."""
 
     id: str
+    payload: str
     name: str
     queue: str
-    payload: str
     metadata: str
-    key: str | None
-    conflict: Conflict
     max_attempts: int
     priority: int
     parent_id: str | None
     root_id: str | None
     correlation_id: str | None
     delay_ms: int
+    key: str | None
+    conflict: Conflict
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What goes into its row beside the id and the payload."""
+        return self[2:-2]
 
     @classmethod
     def of(
@@ -158,16 +163,15 @@ class Submission(NamedTuple):
         )
 
 
-def submissions(
-    items: Iterable[Mapping[str, Any]], *, prepare: Callable[[Any], Any] = lambda item: item
-) -> list[Submission]:
+def submissions(items: Iterable[Mapping[str, Any]], *, prepare: Callable[[Any], Any] | None = None) -> list[Submission]:
     """The items of a `submit_many`, each with the arguments of `submit`. A refusal names the item by its number.
 
     `prepare` sees each item first.
     """
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
         raise InvalidArgument(f"submit_many takes a list of items, not {type(items).__name__}")
-    return [_submission(number, prepare(item)) for number, item in enumerate(items)]
+    prepared = items if prepare is None else map(prepare, items)
+    return [_submission(number, item) for number, item in enumerate(prepared)]
 
 
 def _submission(number: int, item: Any) -> Submission:

@@ -40,7 +40,7 @@ class Submitting(StatementRunner):
 
         Returns the tasks in the order of the items. Items that share a key are decided one after the other.
         """
-        submissions = arguments.submissions(items, prepare=tracing.traced)
+        submissions = arguments.submissions(items, prepare=tracing.traced if tracing.is_in_use() else None)
         if not submissions:
             return []
         if any(submission.key is not None for submission in submissions):
@@ -132,8 +132,13 @@ async def _insert_one(run: Run, item: Submission) -> Task:
 
 
 async def _insert_many(run: Run, items: Sequence[Submission]) -> list[Task]:
-    columns = dict(zip(Submission._fields, map(list, zip(*items, strict=True)), strict=True))
-    found = await run("submit", **{plural: columns[field] for plural, field in _PLURALS.items()})
+    first = items[0]
+    if all(item.kind == first.kind for item in items):
+        ids, payloads = [item.id for item in items], [item.payload for item in items]
+        found = await run("submit_alike", **first._asdict(), ids=ids, payloads=payloads)
+    else:
+        columns = dict(zip(Submission._fields, map(list, zip(*items, strict=True)), strict=True))
+        found = await run("submit", **{plural: columns[field] for plural, field in _PLURALS.items()})
     created_at_ms = found[0][0]
     return [rows.queued(item, created_at_ms) for item in items]
 
@@ -151,4 +156,4 @@ _PLURALS = {
     "correlation_ids": "correlation_id",
     "delays_ms": "delay_ms",
 }
-"""The arrays that the statement takes, and what of a submission goes into each."""
+"""The arrays that `submit` takes, and what of a submission goes into each."""

@@ -96,13 +96,16 @@ async def test_any_json_is_a_payload_a_result_or_part_of_an_error(
     assert same(second.error, error)
 
 
-@pytest.mark.statement("submit")
+@pytest.mark.statement("submit", "submit_alike")
 @pytest.mark.parametrize("value", ["42", "null", "true", '""', "", '{"a":1}', "[]"])
 async def test_a_string_that_looks_like_json_stays_that_string(store: PostgresStore, value: str):
-    (task,) = await store.submit_many([{"name": "a", "payload": value, "metadata": {"m": value}}])
-    read = await store.get(task.id)
-    assert read is not None
-    assert (read.payload, read.metadata) == (value, {"m": value})
+    item = {"name": "a", "payload": value, "metadata": {"m": value}}
+    alike = await store.submit_many([item, item])
+    differing = await store.submit_many([item, {"name": "b"}])
+    for task in (*alike, differing[0]):
+        read = await store.get(task.id)
+        assert read is not None
+        assert (read.payload, read.metadata) == (value, {"m": value})
 
 
 def same(one: Any, other: Any) -> bool:

@@ -48,20 +48,28 @@ def test_now_is_the_clock_and_not_the_start_of_the_transaction(plain):
     assert abs(first - time.time() * 1000) < 60_000
 
 
-@pytest.mark.statement("submit", "submit_one", "get")
-def test_both_forms_of_submit_write_the_same_row(plain):
-    one = {"id": "task_1", "payload": '{"a": 1}', "metadata": "{}", "parent_id": None, "root_id": None}
-    many = {f"{column}s": [value] for column, value in (SUBMITTED | one | {"id": "task_2"}).items()}
+@pytest.mark.statement("submit", "submit_one", "submit_alike", "get")
+@pytest.mark.parametrize("given", [{}, {"parent_id": "task_p", "root_id": "task_r", "metadata": '{"m": [1]}'}])
+def test_all_forms_of_submit_write_the_same_row(plain, given):
+    one = SUBMITTED | {"payload": '{"a": 1}', "metadata": "{}", "parent_id": None, "root_id": None} | given
+    many = {f"{column}s": [value] for column, value in one.items()}
     plural = {"prioritys": "priorities", "max_attemptss": "max_attempts", "delay_mss": "delays_ms"}
     many = {plural.get(column, column): value for column, value in many.items()}
-    told = [run(plain, "submit_one", **SUBMITTED, **one), run(plain, "submit", **many)]
-    rows = [list(run(plain, "get", id=task_id)[0]) for task_id in ("task_1", "task_2")]
-    for row, answer in zip(rows, told, strict=True):
+    told = {
+        "task_1": run(plain, "submit_one", **one, id="task_1"),
+        "task_2": run(plain, "submit", **many, ids=["task_2"]),
+        "task_3": run(plain, "submit_alike", **one, ids=["task_3", "task_4"], payloads=[one["payload"], '"other"']),
+    }
+    told["task_4"] = told["task_3"]
+    rows = [list(run(plain, "get", id=task_id)[0]) for task_id in told]
+    for row, answer in zip(rows, told.values(), strict=True):
         assert answer == [(row[20],)]
         assert (row[15], row[21]) == (row[20] + 60_000, row[20])
-        assert row[18] == row[0]  # a root is its own
-        del row[0], row[14], row[16:]
-    assert rows[0] == rows[1]
+        assert row[18] == given.get("root_id", row[0])  # a root is its own
+    assert [row[4] for row in rows] == ['{"a": 1}'] * 3 + ['"other"']
+    for row in rows:
+        del row[20:22], row[18], row[15], row[4], row[0]
+    assert rows == rows[:1] * 4
 
 
 @pytest.mark.statement("point_keys", "lock_keys")

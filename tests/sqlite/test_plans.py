@@ -164,7 +164,7 @@ def arranged(name: str, conditions: tuple[str, ...] = (), **values: Any) -> tupl
     literals = {"status": "'failed'"} if "status" in conditions else None
     statement = Statements("sqlite", "main").get(name, conditions, literals)
     given = {**VALUES, **values}
-    if name == "submit_one":
+    if name in ("submit_one", "submit_alike"):
         given["max_attempts"] = 3
     arranged = statement.arrange(given)
     return statement.text, [json.dumps(value) if isinstance(value, list) else value for value in arranged]
