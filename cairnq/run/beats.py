@@ -64,14 +64,14 @@ class Beater:
         replies = await within(self._store.beat_many(beats), timeout_s, "a beat")
         tally = _Tally()
         absent = [lease for lease, reply in zip(leases, replies, strict=True) if not tally.renew(lease, reply, sent)]
-        for worker_id in {lease.worker_id for lease in absent}:
-            await self._read_back(
-                worker_id, [lease for lease in absent if lease.worker_id == worker_id], timeout_s, tally
-            )
+        if absent:
+            await self._read_back(absent, timeout_s, tally)
         return tally.report()
 
-    async def _read_back(self, worker_id: str, absent: list[_Lease], timeout_s: float, tally: _Tally) -> None:
-        question = self._store.standing_many(worker_id, [lease.held() for lease in absent])
+    async def _read_back(self, absent: list[_Lease], timeout_s: float, tally: _Tally) -> None:
+        question = self._store.standing_of(
+            (lease.entry.task_id, lease.worker_id, lease.entry.attempt) for lease in absent
+        )
         for lease, standing in zip(absent, await within(question, timeout_s, "a beat's read-back"), strict=True):
             tally.judge(lease, standing)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, Unpack
 
@@ -244,6 +244,7 @@ class TaskStore(Protocol):
         ...
 
     async def standing_many(self, worker_id: str, held: Sequence[Held]) -> list[Standing]: ...
+    async def standing_of(self, attempts: Iterable[tuple[str, str, int]]) -> list[Standing]: ...
     async def held_by(self, worker_id: str) -> list[Held]:
         """What the database says this worker is running: read after a claim whose reply was lost."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from cairnq.db.fault import Fault
@@ -185,14 +185,15 @@ class Settling(StatementRunner):
 
     async def standing_many(self, worker_id: str, held: Sequence[Held]) -> list[Standing]:
         """Where each attempt stands, asked after a write of it matched no row or had no reply."""
-        found = await self._rows(
-            "standing",
-            worker_id=worker_id,
-            ids=[item.task_id for item in held],
-            attempts=[item.attempt for item in held],
-        )
-        by_attempt = {(row[0], row[1]): Standing(row[2]) for row in found}
-        return [by_attempt[item.task_id, item.attempt] for item in held]
+        return await self.standing_of((item.task_id, worker_id, item.attempt) for item in held)
+
+    async def standing_of(self, attempts: Iterable[tuple[str, str, int]]) -> list[Standing]:
+        """The same for any number of workers: task, worker and attempt of each."""
+        asked = list(attempts)
+        ids, worker_ids, numbers = ([one[place] for one in asked] for place in range(3))
+        found = await self._rows("standing", ids=ids, worker_ids=worker_ids, attempts=numbers)
+        standings = {(row[0], row[1], row[2]): Standing(row[3]) for row in found}
+        return [standings[one] for one in asked]
 
     async def fail_worker(
         self, worker_id: str, error: Envelope, *, backoff_ms: int = 1000, backoff_max_ms: int = 30_000

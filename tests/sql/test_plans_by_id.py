@@ -76,7 +76,7 @@ def test_write_of_running_tasks_keeps_off_other_sdks_indexes(joined, planning, s
 
 @pytest.mark.statement("standing")
 def test_reading_back_attempts_finds_them_by_id(prepare):
-    plan = prepare("standing").explain(worker_id=BUSY, ids=running(COUNT), attempts=[1] * COUNT)
+    plan = prepare("standing").explain(ids=running(COUNT), worker_ids=[BUSY] * COUNT, attempts=[1] * COUNT)
     assert plan.rows == COUNT
     assert plan.indexes() == {"cairnq_tasks_pkey"}
     assert plan.read() == COUNT, plan
