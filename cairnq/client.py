@@ -162,6 +162,7 @@ class CairnQ(StoreHandle):
         wait inside a transaction.
         """
         item = {
+            "name": name,
             "payload": payload,
             "key": key,
             "queue": queue,
@@ -174,8 +175,8 @@ class CairnQ(StoreHandle):
             "correlation_id": correlation_id,
             "run_at_delay_ms": arguments.delay(delay_ms, run_at_delay_ms),
         }
-        await self.admit([{"name": name, **item}], may_wait=session is None)
-        return await self.store.submit(name, session=session, **item)
+        await self.admit([item], may_wait=session is None)
+        return await self.store.submit(**item, session=session)
 
     async def submit_many(self, items: Sequence[Mapping[str, Any]], *, session: Any = None) -> list[Task]:
         """Insert many tasks at once, all or none; each item holds the arguments of `submit`."""
