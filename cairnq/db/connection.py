@@ -15,7 +15,9 @@ from cairnq.db.arrays import plain
 from cairnq.db.session import Row
 from cairnq.pure.errors import InvalidDsn
 
-_TCP_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: dict[str, Any] = {
+    # Or the database's, the role's or the environment's own would decide which characters of a payload arrive.
+    "client_encoding": "utf8",
     # A vanished server is noticed within 25 s while a reply is awaited (10 + 3 * 5) and 20 s while sending; libpq's
     # own defaults take hours. Each may be set in the DSN instead.
     "keepalives_idle": 10,
@@ -43,7 +45,7 @@ def parse_dsn(dsn: str, what: str = "the database URL") -> dict[str, Any]:
             f"{what} has no valid host and port; {shape}, "
             "and in a password @ is written %40, / is %2F, : is %3A, # is %23, ? is %3F, % is %25"
         )
-    return _TCP_DEFAULTS | given
+    return _DEFAULTS | given
 
 
 def _is_port(text: str) -> bool:

@@ -185,6 +185,8 @@ class PsycopgExecutor:
             raise
 
     async def _configure(self, connection: AsyncConnection[Any]) -> None:
+        # For transactions behind a pooler, where no setting of the session is ours.
+        await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
         # Integers go as int8 whatever their size, or each size would make a prepared statement of its own.
         connection.adapters.register_dumper(int, Int8Dumper)
         if self._pooled:
