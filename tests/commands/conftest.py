@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import socket
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,3 +63,28 @@ def cairnq(bare: Cairnq, database: str, monkeypatch: pytest.MonkeyPatch) -> Cair
         return bare(*arguments, stdin=stdin)
 
     return call
+
+
+@pytest.fixture
+def answering(nowhere: Path) -> Iterator[Callable[[bytes], str]]:
+    """`answering(bytes)`: a socket whose one client gets them for whatever it asks."""
+    threads: list[threading.Thread] = []
+
+    def start(answer: bytes) -> str:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(nowhere / "s"))
+        listener.listen()
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            with client, listener:
+                client.recv(1000)
+                client.sendall(answer)
+
+        threads.append(threading.Thread(target=serve))
+        threads[-1].start()
+        return str(nowhere / "s")
+
+    yield start
+    for thread in threads:
+        thread.join()

@@ -4,37 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 
 import pytest
 
 from cairnq_supervisor.pure import requests
 from cairnq_supervisor.pure.requests import VERSION, BadAnswer
-
-
-@pytest.fixture
-def answering(nowhere):
-    """`answering(bytes)`: a socket whose one client gets them for whatever it asks."""
-    threads = []
-
-    def start(answer):
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(nowhere / "s"))
-        listener.listen()
-
-        def serve():
-            client, _ = listener.accept()
-            with client, listener:
-                client.recv(1000)
-                client.sendall(answer)
-
-        threads.append(threading.Thread(target=serve))
-        threads[-1].start()
-        return str(nowhere / "s")
-
-    yield start
-    for thread in threads:
-        thread.join()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import termios
 
 import pytest
 
+from cairnq_supervisor.pure import requests
 from cairnq_supervisor.pure.printable import width
 
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -58,6 +59,28 @@ def test_lines_fit_the_terminal_and_nothing_but_colour_steers_it(cairnq, databas
         for line in plain.splitlines():
             assert width(line) <= columns, line
     assert task in COLOUR.sub("", on_terminal(program, ["list"], columns, env))
+
+
+STATUS = {
+    "supervisor": {"state": "running", "pid": 1, "started_at": "2026-12-01T12:00:00", "database": "/cairnq.db"},
+    "keeper": {"state": "ready", "pid": 2, "leases": 0, "last_beat_ms": None, "listening": True},
+    "queues": [],
+    "workers": [],
+}
+
+
+@pytest.mark.parametrize(("term", "cleared"), [("xterm-256color", "\x1b[H\x1b[J"), ("dumb", "")])
+def test_the_live_view_clears_the_screen_of_a_terminal_that_can(answering, term, cleared):
+    there = answering(requests.answered(STATUS))
+    text = on_terminal(
+        ["-m", "cairnq_supervisor"],
+        ["status", "--watch", "--socket", there],
+        80,
+        {**os.environ, "TERM": term, "NO_COLOR": "1"},
+    )
+    assert text.startswith(f"{cleared}supervisor  running, pid 1, since 2026-12-01 12:00:00Z")
+    assert text.count("\x1b") == cleared.count("\x1b")
+    assert text.rstrip().endswith("is `cairnq run` running?"), "it was asked once more, and was gone"
 
 
 def test_a_reader_that_leaves_is_no_error(cairnq, database):

@@ -82,6 +82,15 @@ def test_what_does_not_fit_is_shortened_then_left_out_but_ids_stay_whole():
     assert tabular.lines(table, 25)[1] == "task_0123456789      7"
 
 
+def test_what_a_row_is_about_is_shown_on_the_narrowest_terminal():
+    table = Table(
+        [Column("queue"), *(Column(title, whole=True) for title in ("state", "calls"))], [("m" * 20, "ready", "4/8")]
+    )
+    assert tabular.lines(table, 24)[1] == f"{'m' * 9}…  ready  4/8"
+    assert tabular.lines(table, 16)[1] == f"{'m' * 8}…  ready"
+    assert tabular.lines(table, 10)[1] == f"{'m' * 9}…"
+
+
 def test_a_record_stands_in_two_columns():
     assert tabular.record_lines([("id", "x"), ("status", "a\nb")], None) == ["id      x", "status  a\\nb"]
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from cairnq_supervisor.commands.answer import Answer
 from cairnq_supervisor.commands.calling import ask
 from cairnq_supervisor.commands.overview import overview
-from cairnq_supervisor.commands.serving import answered
+from cairnq_supervisor.commands.serving import INTERRUPTED, answered, answered_in_turn
+from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.requests import Status
 
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
@@ -22,28 +25,28 @@ def once(options: argparse.Namespace) -> int:
 
 
 def watch(options: argparse.Namespace, interval: float) -> int:
-    """Until Ctrl-C, or until the supervisor has gone. A pipe gets one look after another."""
+    """Until Ctrl-C, or until the supervisor or the reader has gone."""
+    code = answered_in_turn(options, _looks(options, interval))
+    return Exit.OK if code == INTERRUPTED else code
+
+
+def _looks(options: argparse.Namespace, interval: float) -> Iterator[Answer]:
+    """A terminal gets one in the place of the other; a pipe, a dumb terminal and a program one after another."""
     before: dict[str, Any] | None = None
-    looked_at, code = time.monotonic(), 0
-
-    def look() -> Answer:
-        """Asked first, so that the old picture stands until there is a new one."""
-        nonlocal before, looked_at
+    looked_at = time.monotonic()
+    on_screen = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not options.json
+    while True:
         since, looked_at = looked_at, time.monotonic()
-        height = shutil.get_terminal_size().lines if sys.stdout.isatty() else None
-        before, answer = _look(options, before, looked_at - since, height)
-        if height is not None:
+        height = shutil.get_terminal_size().lines if on_screen else None
+        # Asked first, so that the old picture stands until there is a new one.
+        report, answer = _look(options, before, looked_at - since, height)
+        if on_screen:
             sys.stdout.write(_HOME_AND_CLEAR)
-        return answer
-
-    try:
-        while code == 0:
-            code = answered(options, look)
-            if code == 0:
-                time.sleep(interval)
-    except KeyboardInterrupt:
-        return 0
-    return code
+        elif before is not None and not options.json:
+            sys.stdout.write("\n")
+        yield answer
+        before = report
+        time.sleep(interval)
 
 
 def _look(

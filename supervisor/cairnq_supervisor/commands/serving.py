@@ -8,7 +8,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
 from cairnq.client import CairnQ
@@ -55,7 +55,7 @@ _CODES: tuple[tuple[type[CairnQError], int], ...] = (
     (ConnectError, Exit.CONFIG),
 )
 
-_INTERRUPTED = 128 + 2
+INTERRUPTED = 128 + 2
 
 
 def exit_code(error: CairnQError, database: str = "") -> int:
@@ -98,12 +98,19 @@ def _advice(error: CairnQError) -> str:
 
 def answered(options: argparse.Namespace, make: Callable[[], Answer]) -> int:
     """Make the answer and print it. Every failure that has a name is one sentence and its exit code."""
+    return answered_in_turn(options, (ask() for ask in [make]))
+
+
+def answered_in_turn(options: argparse.Namespace, answers: Iterable[Answer]) -> int:
+    """Print one after another; the exit code of the last. It ends where the reader has left, too."""
+    code: int = Exit.OK
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        answer = make()
-        say(answer, as_json=options.json)
-        sys.stdout.flush()
+        for answer in answers:
+            say(answer, as_json=options.json)
+            sys.stdout.flush()
+            code = answer.code
     except Refusal as refusal:
         complain(str(refusal))
         return refusal.code
@@ -114,12 +121,12 @@ def answered(options: argparse.Namespace, make: Callable[[], Answer]) -> int:
         complain(f"{error}{_advice(error)}")
         return exit_code(error)
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader (`| head`) has what it wanted. Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
-    return answer.code
+    return code
 
 
 def configured(options: argparse.Namespace, *, needs_app: bool = False) -> Configuration:

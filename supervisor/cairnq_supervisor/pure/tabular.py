@@ -84,7 +84,10 @@ def hanging(lead: str, text: str, limit: int | None) -> list[str]:
 def _squeeze(
     columns: Sequence[Column], natural: Sequence[int], limit: int, gap: int
 ) -> tuple[list[int], dict[int, int]]:
-    """Shorten the widest; where that does not do, leave out the last column that may go; then cut what is left."""
+    """Shorten the widest; where that does not do, leave out the last column that may go; then cut what is left.
+
+    The first one says what the row is about: it stays.
+    """
     shown = list(range(len(columns)))
     while True:
         widths = {index: natural[index] for index in shown}
@@ -92,7 +95,7 @@ def _squeeze(
         excess = _shorten(widths, [index for index in shown if not columns[index].whole], excess, SHORTEST)
         if excess <= 0:
             return shown, widths
-        spare = [index for index in shown if not columns[index].whole] or shown[1:]
+        spare = [index for index in shown[1:] if not columns[index].whole] or shown[1:]
         if not spare:
             _shorten(widths, shown, excess, 1)
             return shown, widths

@@ -1,9 +1,12 @@
-"""What `cairnq check` foretells about a worker, and the keys of `cairnq status`, held against one that runs."""
+"""What `cairnq check` and `cairnq status` say to programs and to pipes, held against a supervisor that runs."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
+import sys
 
 from tests.process.support import said_by
 from tests.support.promised import json_keys
@@ -42,3 +45,17 @@ async def test_what_a_supervisor_says_in_json_has_the_documented_keys(runs, clie
     pause, scale, drain, _ = json_keys("`pause`")
     assert [each.keys() for each in said] == [pause, scale, drain]
     assert await run.exit_code() == 0
+
+
+async def test_the_live_view_ends_when_its_reader_has_left(runs):
+    run = await runs.start(CONFIG)
+    await run.ready()
+    ours, theirs = os.pipe()
+    watching = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "cairnq_supervisor", "status", "--watch", "-c", str(run.config)), stdout=theirs
+    )
+    os.close(theirs)
+    assert await asyncio.to_thread(os.read, ours, 10) == b"supervisor"
+    os.close(ours)
+    assert await watching.wait() == 0
+    assert await run.stop() == 0
