@@ -117,6 +117,16 @@ def test_the_dead_are_not_rung_for(tower):
     assert tower.rung() == {"living"}
 
 
+def test_a_bell_whose_table_did_not_arrive_is_given_up(tower):
+    tower.hang("living")
+    reader, writer = os.pipe()
+    tower.bells.hang("lost", "default", writer)
+    assert os.read(reader, 1) == b"", "the keeper has closed its end"
+    os.close(reader)
+    tower.bells.ring_all("default")
+    assert tower.rung() == {"living"}
+
+
 class History(Stage):
     """Two workers and a keeper on a model clock."""
 

@@ -31,6 +31,9 @@ CLOCK_LEEWAY_S = 5.0
 DESCRIPTORS_FOR_EACH = 16
 """Descriptors of a process at rest: standard streams, channel, memory, epoll, a connection or two."""
 
+DESCRIPTORS_FOR_A_CHILD = 5
+"""Of the supervisor: its channel, its pidfd, the memory of its leases and of its stacks, its bell."""
+
 STOP_TIMEOUT = "CAIRNQ_STOP_TIMEOUT"
 """How long the orchestrator waits from SIGTERM to SIGKILL: a container cannot ask, so the manifest says it."""
 
@@ -115,7 +118,7 @@ def clock(*, database_ms: int, host_ms: float) -> Finding:
 
 def descriptors(*, processes: int, limit: int) -> Finding:
     """`limit`: RLIMIT_NOFILE, which holds for each process; the supervisor has several for each child."""
-    needed = DESCRIPTORS_FOR_EACH + 4 * processes + WORKERS_CONNECTIONS
+    needed = DESCRIPTORS_FOR_EACH + DESCRIPTORS_FOR_A_CHILD * processes + WORKERS_CONNECTIONS
     says = f"{limit} open files a process, {needed} needed by the supervisor of up to {processes} processes"
     if limit < needed:
         return fault("open files", says, "raise LimitNOFILE= or `ulimit -n`")

@@ -26,9 +26,13 @@ class Bells:
         self._hung: dict[str, _Hung] = {}
 
     def hang(self, worker_id: str, queue: str, fd: int) -> None:
-        """It is rung for this queue from now on."""
+        """It is rung for this queue from now on; not if its worker's table did not arrive for want of a descriptor."""
         self.take_down(worker_id)
-        self._hung[worker_id] = _Hung(queue, Bell(fd), self._tables[worker_id].table)
+        bell, lent = Bell(fd), self._tables.get(worker_id)
+        if lent is None:
+            bell.close()
+        else:
+            self._hung[worker_id] = _Hung(queue, bell, lent.table)
 
     def take_down(self, worker_id: str) -> None:
         """Its worker has left, or is dead."""
