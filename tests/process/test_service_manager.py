@@ -128,7 +128,7 @@ async def test_a_stopped_supervisor_feeds_nothing(runs, manager):
     await run.ready()
     await manager.until("WATCHDOG")
     os.kill(run.pid, signal.SIGSTOP)
-    os.waitid(os.P_PID, run.pid, os.WSTOPPED | os.WNOWAIT)
+    os.waitid(os.P_PID, run.pid, os.WSTOPPED | os.WNOWAIT)  # noqa: ASYNC222 - it takes no time
     try:
         for _ in manager.pending():
             pass

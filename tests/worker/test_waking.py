@@ -147,7 +147,7 @@ async def test_an_idle_worker_sends_its_polls_and_little_else(
             seconds = boottime() - began
             polls, others = (after - before for after, before in zip(calls(admin), (polls, others), strict=True))
     assert polls <= seconds / 0.5 + 4, (polls, seconds)  # a wake is followed by two more looks
-    assert others <= seconds / 3 + 3, (others, seconds)  # rounds of upkeep
+    assert others <= seconds / 2 + 4, (others, seconds)  # rounds of upkeep
 
 
 def calls(admin: psycopg.Connection[Any]) -> tuple[int, int]:
