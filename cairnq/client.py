@@ -97,7 +97,11 @@ class CairnQ(StoreHandle):
         return cls(SqliteStore(path, busy_timeout_ms=busy_timeout_ms), **options)
 
     async def __aenter__(self) -> Self:
-        await self.connect()
+        try:
+            await self.connect()
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     async def __aexit__(

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -228,9 +228,10 @@ class Worker(Registering):
                 self._worker_id = ids.new_worker_id()
             self._ran_before = True
         try:
-            await self._run(options, running, drain_timeout, on_started)
+            async with AsyncExitStack() as closing:
+                closing.push_async_callback(self._close_own_store)
+                await self._run(options, running, drain_timeout, on_started)
         finally:
-            await self._close_own_store()
             with self._lock:
                 self._running = None
                 self._stop_requested = False

@@ -13,7 +13,17 @@ import psycopg
 import pytest
 
 import cairnq
-from cairnq import AlreadyExists, CairnQ, ConnectError, DatabaseUnavailable, Held, PostgresStore, StoreClosed
+import cairnq.sync
+from cairnq import (
+    AlreadyExists,
+    CairnQ,
+    ConnectError,
+    DatabaseUnavailable,
+    Held,
+    PostgresStore,
+    SchemaMismatch,
+    StoreClosed,
+)
 from tests.store.postgres.sessions import sessions, terminate, until_sessions
 from tests.support.proxy import Direction, Proxy
 from tests.support.tasks import ME, claimed
@@ -112,6 +122,17 @@ async def count_and_submit(store: PostgresStore) -> int:
 
 
 # --- closed ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [CairnQ, cairnq.sync.CairnQ])
+async def test_a_client_that_cannot_be_entered_leaves_no_session(kind: Any, empty_database: str) -> None:
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute("create schema elsewhere create table cairnq_tasks (id text)")
+    client = kind.postgres(empty_database)
+    entering = client.__aenter__() if kind is CairnQ else asyncio.to_thread(client.__enter__)
+    with pytest.raises(SchemaMismatch):
+        await entering
+    await until_sessions(empty_database, "true", lambda pids: not pids)
 
 
 async def test_a_closed_client_refuses_by_name_and_connects_no_more(database: str) -> None:
