@@ -189,6 +189,25 @@ for _ in range(300):
 """
 
 
+def test_a_log_on_a_disk_that_was_full_goes_on_and_says_how_much_it_missed(tmp_path):
+    reader, writer = os.pipe()
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, writer)
+    journal = Journal(log="json", events_fd=writer)
+    for number in range(5):
+        journal.emit("worker.forgotten", number=number)
+    with (tmp_path / "events").open("wb") as room:
+        os.dup2(room.fileno(), writer)
+    journal.emit("worker.forgotten", number=5)
+    told = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    assert [(event["event"], event.get("count"), event.get("number")) for event in told] == [
+        ("events.dropped", 5, None),
+        ("worker.forgotten", None, 5),
+    ]
+    for fd in (reader, writer, full):
+        os.close(fd)
+
+
 def test_a_thread_that_was_joined_does_not_count_though_the_system_may_not_have_put_it_away_yet():
     subprocess.run([sys.executable, "-c", COUNTING], check=True)
 

@@ -62,6 +62,8 @@ class Journal:
         if sink.dropped and not sink.congested and not sink.gone:
             dropped, sink.dropped = sink.dropped, 0
             sink.write(render(Occurrence(time.time(), "events.dropped", {"count": dropped})))
+            if sink.dropped:  # this line too; but it is none that anybody missed
+                sink.dropped = dropped
         sink.write(render(occurrence))
         if sink.congested and self._on_congested is not None:
             self._on_congested(sink)

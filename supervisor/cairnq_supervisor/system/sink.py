@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 from collections import deque
@@ -11,6 +12,10 @@ _CHUNK = 4096
 
 _MAX_WAITING = 1 << 20
 """Bytes kept for a reader that does not read."""
+
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What a file answers that may take lines again: its disk is full now."""
 
 
 class LineSink:
@@ -49,8 +54,11 @@ class LineSink:
                 written = os.write(self.fd, data[:_CHUNK])
             except BlockingIOError:
                 return
-            except OSError:  # the reader has gone: there is nobody to tell
-                self.gone = True
+            except OSError as error:
+                if error.errno in _NO_ROOM:
+                    self.dropped += len(self._waiting)
+                else:  # the reader has gone: there is nobody to tell
+                    self.gone = True
                 self._waiting.clear()
                 self._size = 0
                 return
