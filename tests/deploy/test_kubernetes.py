@@ -14,6 +14,7 @@ import yaml
 from cairnq_supervisor.config import Flags, load
 from cairnq_supervisor.pure import quantities
 from cairnq_supervisor.pure.settings import parse_choice
+from cairnq_supervisor.roles.gateway import PATIENCE
 from tests.support.cluster import name_of
 
 KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
@@ -128,6 +129,12 @@ def test_probes_ask_the_gateway_where_it_listens(objects):
             "readiness": "/readyz",
         }
         assert {probe["port"] for probe in probes.values()} == {"http"}
+
+
+def test_a_probe_waits_for_as_long_as_the_gateway_may_take_to_say_no(objects):
+    for deployment in workers(objects):
+        for kind in ("liveness", "readiness"):
+            assert container(deployment)[f"{kind}Probe"]["timeoutSeconds"] > PATIENCE
 
 
 def test_a_start_may_take_as_long_as_the_supervisor_gives_it(objects):

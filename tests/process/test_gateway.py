@@ -8,11 +8,14 @@ import signal
 import socket
 from pathlib import Path
 
+import psycopg
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.process.support import children, said_by
 
+COMPONENTS = Path(__file__).parents[2] / "deploy" / "kubernetes" / "components"
 FLEET = """
 app = "gates:registry"
 lease = "5s"
@@ -64,6 +67,10 @@ class Gateway:
                 return samples
 
 
+def manifest(name):
+    return yaml.safe_load((COMPONENTS / name).read_text())
+
+
 async def start(runs, config=FLEET):
     run = await runs.start(config)
     listening = await run.event("gateway.listening")
@@ -101,6 +108,29 @@ async def test_a_tree_at_work_is_alive_ready_and_counted(runs, client):
     assert code == 404
     assert "/metrics" in body
     assert await run.stop() == 0
+
+
+@pytest.mark.postgres
+async def test_both_scalers_are_told_the_same_by_the_page_and_by_the_database(runs, client, gate, database):
+    """The metric that the HorizontalPodAutoscaler names, and the query of the ScaledObject: due and running tasks."""
+    (external,) = manifest("hpa/autoscaler.yaml")["spec"]["metrics"]
+    wanted = external["external"]["metric"]
+    (trigger,) = manifest("keda/scaledobject.yaml")["spec"]["triggers"]
+    run, gateway = await start(runs)
+    await run.ready()
+    for _ in range(2):
+        await client.submit("gated", gate.path)
+    await gate.arrivals(2)
+    assert "paused" in await said_by(run, "pause")
+    for _ in range(3):
+        await client.submit("gated", gate.path)
+    await client.submit("gated", gate.path, delay_ms=3_600_000)
+    await gateway.until(wanted["name"], 5, **wanted["selector"]["matchLabels"])
+    async with await psycopg.AsyncConnection.connect(database) as connection:
+        cursor = await connection.execute(trigger["metadata"]["query"])
+        assert await cursor.fetchone() == (5,)
+    run.send(signal.SIGQUIT)
+    assert await run.exit_code() == 0
 
 
 async def test_a_drain_is_alive_and_not_ready_and_says_so(runs, client, gate):
