@@ -21,7 +21,6 @@ from cairnq.pure.errors import (
     InvalidArgument,
     InvalidDsn,
     InvalidPath,
-    MigrationsPending,
     PermissionDenied,
     ProtocolVersionMismatch,
     QueueFull,
@@ -88,12 +87,7 @@ def of_database(settings: Settings) -> Iterator[None]:
 
 
 def _advice(error: CairnQError) -> str:
-    match error:
-        case MigrationsPending():
-            return ", or run cairnq migrate"
-        case PermissionDenied():
-            return "; cairnq roles prints what to grant"
-    return ""
+    return "; cairnq roles prints what to grant" if isinstance(error, PermissionDenied) else ""
 
 
 def answered(options: argparse.Namespace, make: Callable[[], Answer]) -> int:
