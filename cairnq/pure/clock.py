@@ -10,7 +10,6 @@ Clock = Callable[[], float]
 """Returns seconds as a float from an arbitrary origin; never steps back."""
 
 if hasattr(time, "CLOCK_BOOTTIME"):
-
     boottime: Clock = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
     """Seconds since boot, suspend included, the same for every process of this host.
 

@@ -6,10 +6,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
+from cairnq.db.session import Executor
 from cairnq.pure import arguments, envelope, jsonio
 from cairnq.pure.models import ClaimedTask, Held, Task
+from cairnq.pure.onward import Onward, Place
 from cairnq.store import rows
-from cairnq.store.base import Draw, DrawClaimed
+from cairnq.store.base import Draw, DrawClaimed, Installation
+from cairnq.store.rows import in_claim_order
 from cairnq.store.runner import BoundSession, StatementRunner, callers
 
 T = TypeVar("T")
@@ -20,6 +23,10 @@ RECOVERY_INTERVAL_S = 5.0
 
 class Claiming(StatementRunner):
     _recovered_at = float("-inf")
+
+    def __init__(self, executor: Executor, installation: Installation | None) -> None:
+        super().__init__(executor, installation)
+        self._onward = Onward()
 
     async def claim(
         self,
@@ -63,8 +70,10 @@ class Claiming(StatementRunner):
         limit: int,
         names: Sequence[str] | None,
     ) -> list[ClaimedTask]:
-        """One statement; no recovery first; payload sizes as the wire told them."""
-        return await self._claim(ClaimRequest(queues, worker_id, lease_ms, names), checked_limit(limit))
+        """One statement; no recovery first; payload sizes as the wire told them. For one claimer: see `Onward`."""
+        request, limit = ClaimRequest(queues, worker_id, lease_ms, names), checked_limit(limit)
+        place = self._place_for(request)
+        return await self._rest(request, limit, await self._claim(request, limit, place), place)
 
     async def claim_drawn(
         self,
@@ -86,7 +95,7 @@ class Claiming(StatementRunner):
             return []
         if self._executor.has_one_writer and not await self.suspect_waits(queues, names):
             return []
-        _, values = request.statement(request.names, 1)
+        _, _, values = request.statement(request.names, 1)
         return rows.claimed(await self._rows("claim_suspect", **values))
 
     async def suspect_waits(self, queues: Sequence[str], names: Sequence[str]) -> bool:
@@ -113,13 +122,28 @@ class Claiming(StatementRunner):
         if time.monotonic() - self._recovered_at >= interval:
             await self.recover()
 
-    async def _claim(self, request: ClaimRequest, limit: int) -> list[ClaimedTask]:
+    def _place_for(self, request: ClaimRequest) -> Place | None:
+        """Not on SQLite, whose index has no entry of a row that is not there."""
+        if self._executor.has_one_writer or len(request.queues) != 1:
+            return None
+        return self._onward.begin(request.asked, time.monotonic())
+
+    async def _rest(
+        self, request: ClaimRequest, limit: int, found: list[ClaimedTask], place: Place | None
+    ) -> list[ClaimedTask]:
+        """What was found from `place` on, and where that is too little, what is before it."""
+        if place is not None and len(found) < limit:
+            found = in_claim_order([*found, *await self._claim(request, limit - len(found))])
+        self._onward.claimed(request.asked, found, limit)
+        return found
+
+    async def _claim(self, request: ClaimRequest, limit: int, place: Place | None = None) -> list[ClaimedTask]:
         if request.asks_for_nothing or limit == 0:
             return []
         if self._executor.has_one_writer and not await self._anything_due(request):
             return []
         async with self._autocommit() as bound:
-            return await request.draw(bound, None, limit)
+            return await request.draw(bound, None, limit, place)
 
     async def _claim_drawn(self, request: ClaimRequest, plan: Callable[[DrawClaimed], Awaitable[T]]) -> T | None:
         if request.asks_for_nothing or not await self._anything_due(request):
@@ -146,22 +170,34 @@ class ClaimRequest:
         self._lease_ms = arguments.lease(lease_ms)
 
     @property
+    def asked(self) -> object:
+        return self.queues, self.names
+
+    @property
     def asks_for_nothing(self) -> bool:
         return not self.queues or self.names == []
 
-    async def draw(self, bound: BoundSession, names: Sequence[str] | None, limit: int) -> list[ClaimedTask]:
+    async def draw(
+        self, bound: BoundSession, names: Sequence[str] | None, limit: int, place: Place | None = None
+    ) -> list[ClaimedTask]:
         """`names`: None for those of the request."""
         wanted = self.names if names is None else arguments.names(names, "names")
         limit = checked_limit(limit)
         if limit == 0 or wanted == []:
             return []
-        name, values = self.statement(wanted, limit)
-        return rows.claimed(await bound.rows(name, **values))
+        name, variant, values = self.statement(wanted, limit, place)
+        return rows.claimed(await bound.rows(name, variant, **values))
 
-    def statement(self, names: list[str] | None, limit: int) -> tuple[str, dict[str, Any]]:
-        """The name and the values of the statement that claims."""
+    def statement(
+        self, names: list[str] | None, limit: int, place: Place | None = None
+    ) -> tuple[str, Sequence[str], dict[str, Any]]:
+        """The name, the variant and the values of the statement that claims, from `place` on."""
         values = {"queues": self.queues, "worker_id": self._worker_id, "lease_ms": self._lease_ms, "limit": limit}
-        return ("claim", values) if names is None else ("claim_named", {"names": names, **values})
+        variant = []
+        if place is not None:
+            variant = ["onward"]
+            values |= {"from_priority": place.priority, "from_run_at_ms": place.run_at_ms, "from_id": place.id}
+        return ("claim", variant, values) if names is None else ("claim_named", variant, {"names": names, **values})
 
 
 def checked_limit(limit: int) -> int:

@@ -36,10 +36,11 @@ class Exchanging(Claiming, Settling):
         forgotten = [item for item in settlements if item.outcome is Outcome.FORGET]
         written = [item for item in settlements if item.outcome is not Outcome.FORGET]
         parts = {"settle_forget": forgotten, "settle": written}
-        asked = [(name, settlement_values(worker_id, some)) for name, some in parts.items() if some]
+        asked = [(name, (), settlement_values(worker_id, some)) for name, some in parts.items() if some]
+        limit, place = checked_limit(limit), self._place_for(request)
         try:
             async with self._autocommit() as bound:
-                found = await bound.together([*asked, request.statement(request.names, checked_limit(limit))])
+                found = await bound.together([*asked, request.statement(request.names, limit, place)])
         except Exception as error:
             if classify(error.__cause__ or error) in _UNDONE:
                 return None
@@ -49,7 +50,8 @@ class Exchanging(Claiming, Settling):
         if late:
             statuses = await self.settle_many(worker_id, late)
             answers.update((item.task_id, status) for item, status in zip(late, statuses, strict=True) if status)
-        return [answers.get(item.task_id) for item in settlements], rows.claimed(found[-1])
+        claimed = await self._rest(request, limit, rows.claimed(found[-1]), place)
+        return [answers.get(item.task_id) for item in settlements], claimed
 
 
 def _answers(found: Sequence[Sequence[Row]], *, removed: bool) -> dict[str, TaskStatus]:

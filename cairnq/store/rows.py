@@ -66,9 +66,11 @@ def queued(item: Submission, created_at_ms: int) -> Task:
 
 def claimed(rows: Iterable[Sequence[Any]]) -> list[ClaimedTask]:
     """In claim order: the statement returns its rows in none."""
-    found = [ClaimedTask(task(row), size_of(row[4])) for row in rows]
-    found.sort(key=lambda item: (-item.task.priority, item.task.run_at_ms, item.task.id))
-    return found
+    return in_claim_order([ClaimedTask(task(row), size_of(row[4])) for row in rows])
+
+
+def in_claim_order(found: Iterable[ClaimedTask]) -> list[ClaimedTask]:
+    return sorted(found, key=lambda item: (-item.task.priority, item.task.run_at_ms, item.task.id))
 
 
 def value(text: str) -> Any:

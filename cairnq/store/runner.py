@@ -42,10 +42,10 @@ class BoundSession:
         except Exception as error:  # noqa: BLE001 - raised again, as ours
             raise_translated(error)
 
-    async def together(self, asked: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[Row]]:
-        """Statements and their values in one round trip and one transaction; only where the store `exchanges`."""
+    async def together(self, asked: Sequence[tuple[str, Sequence[str], Mapping[str, Any]]]) -> list[list[Row]]:
+        """Statements, variants and values: one round trip and one transaction; only where the store `exchanges`."""
         assert isinstance(self.session, PipelinedSession)
-        found = [(self._statements.get(name), values) for name, values in asked]
+        found = [(self._statements.get(name, conditions), values) for name, conditions, values in asked]
         try:
             return await self.session.together([(item.text, item.arrange(values)) for item, values in found])
         except Exception as error:  # noqa: BLE001 - raised again, as ours

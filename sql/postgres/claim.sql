@@ -1,18 +1,23 @@
 -- Claim up to :limit due tasks of any name from :queues, highest priority first, then run_at, then id.
 -- Params: :queues text[], :worker_id text, :lease_ms bigint, :limit bigint. Result: task columns, in no order.
+--   `onward`: :from_priority integer, :from_run_at_ms bigint, :from_id text; begin there unless a higher priority waits.
 -- Locks: each claimed row, SKIP LOCKED; with several queues also up to :limit rows of each, until commit.
--- The ladder steps through the priorities that are present, so that a priority full of rows in backoff costs
--- one look and not a walk; within one priority the index is in claim order already, and the walk begins at the
--- row that the ladder found, past the entries of what was claimed since the last vacuum.
+-- The ladder steps through the priorities that are present, so that one full of rows in backoff costs one look and
+-- not a walk; within one the walk begins where the ladder did, past the entries of what was claimed before.
 with picked as materialized (
     select c.place
     from unnest(:queues::text[]) as q (queue)
     cross join lateral (
         with recursive ladder (priority, run_at_ms, id) as (
             (
-                select t.priority, t.run_at_ms, t.id from cairnq_tasks t
-                where t.status = 'queued' and t.queue = q.queue
-                order by t.priority desc, t.run_at_ms, t.id limit 1
+                @from_place -- if onward
+                union all -- if onward
+                (
+                    select t.priority, t.run_at_ms, t.id from cairnq_tasks t
+                    where t.status = 'queued' and t.queue = q.queue
+                    order by t.priority desc, t.run_at_ms, t.id limit 1
+                )
+                limit 1 -- if onward
             )
             union all
             select n.priority, n.run_at_ms, n.id

@@ -1,9 +1,10 @@
 -- Claim up to :limit due tasks of :names from :queues, highest priority first, then run_at, then id.
 -- Params: :queues text[], :names text[], :worker_id text, :lease_ms bigint, :limit bigint. Result: task columns, in no order.
+--   `onward`: as in claim.sql.
 -- Locks: each claimed row, SKIP LOCKED; where sources are merged also up to :limit rows of each, until commit.
--- A look into the gaps between our names decides the way, within one snapshot: where neither a foreign name nor a
--- suspect is queued, the queue is walked in claim order (see claim.sql); where one is (thousands of such rows may lie
--- ahead of ours), each of our names is walked by itself, past its suspects, and the walks are merged.
+-- A look into the gaps between our names decides the way: where neither a foreign name nor a suspect is queued, the
+-- queue is walked in claim order (see claim.sql); where one is (thousands of such rows may lie ahead of ours), each of
+-- our names is walked by itself, past its suspects, and the walks are merged.
 with ours as materialized (
     select n.name, lead(n.name) over (order by n.name) as next_name
     from unnest(array['']::text[] || :names::text[]) as n (name)
@@ -37,9 +38,14 @@ picked as materialized (
         (
             with recursive ladder (priority, run_at_ms, id) as (
                 (
-                    select t.priority, t.run_at_ms, t.id from cairnq_tasks t
-                    where t.status = 'queued' and t.queue = q.queue and not look.mixed
-                    order by t.priority desc, t.run_at_ms, t.id limit 1
+                    @from_place and not look.mixed -- if onward
+                    union all -- if onward
+                    (
+                        select t.priority, t.run_at_ms, t.id from cairnq_tasks t
+                        where t.status = 'queued' and t.queue = q.queue and not look.mixed
+                        order by t.priority desc, t.run_at_ms, t.id limit 1
+                    )
+                    limit 1 -- if onward
                 )
                 union all
                 select n.priority, n.run_at_ms, n.id

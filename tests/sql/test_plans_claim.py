@@ -84,6 +84,33 @@ def test_claim_steps_over_a_priority_full_of_backoff(prepare):
     assert plan.read() <= 2 * LIMIT + 3, plan
 
 
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        pytest.param("claim", None, id="any name", marks=pytest.mark.statement("claim")),
+        pytest.param("claim_named", [MINE], id="one name", marks=pytest.mark.statement("claim_named")),
+    ],
+)
+def test_claim_that_goes_on_steps_over_the_entries_of_what_was_claimed(connection, prepare, statement, names):
+    first, onward = prepare(statement), prepare(statement, ["onward"])
+    with connection.transaction(force_rollback=True):
+        connection.execute(
+            "insert into cairnq_tasks "
+            "(id, name, queue, status, payload, run_at_ms, root_id, created_at_ms, updated_at_ms) "
+            "select 'onward_' || n, 'mine', 'onward', 'queued', '1', n, 'onward_' || n, 1, 1 "
+            "from generate_series(1, 3000) n"
+        )
+        untouched = first.explain(**asked("onward", names))
+        first.explain(keep=True, **asked("onward", names) | {"limit": 2000})
+        again = first.explain(**asked("onward", names))
+        place = {"from_priority": 0, "from_run_at_ms": 2000, "from_id": "onward_2000"}
+        plan = onward.explain(**asked("onward", names), **place)
+    assert untouched.rows == again.rows == plan.rows == LIMIT
+    assert_walks_in_claim_order(plan)
+    assert plan.buffers <= untouched.buffers + 2 * PAGES_PER_DESCENT < again.buffers, plan
+    assert plan.read() <= 2 * LIMIT + 1, plan
+
+
 @pytest.mark.statement("outlook")
 @pytest.mark.parametrize("queue", [SHARED, SMALL, "nobody"])
 def test_outlook_reads_a_handful_of_what_waits_and_of_what_runs_no_more_than_its_bound(prepare, queue):
