@@ -28,7 +28,7 @@ async def test_the_size_of_a_worker_is_foretold(runs, client):
 
 
 async def test_what_a_supervisor_says_in_json_has_the_documented_keys(runs, client):
-    run = await runs.start(CONFIG)
+    run = await runs.start('http = "127.0.0.1:0"\n' + CONFIG)
     await run.ready()
 
     async def printed(*arguments):
@@ -36,7 +36,7 @@ async def test_what_a_supervisor_says_in_json_has_the_documented_keys(runs, clie
 
     status = await printed("status")
     assert [status.keys()] == json_keys("`status`")
-    for part in ("supervisor", "keeper", "totals"):
+    for part in ("supervisor", "keeper", "gateway", "totals"):
         assert [status[part].keys()] == json_keys(f"its `{part}`")
     (queue,), (worker,) = status["queues"], status["workers"]
     assert [queue.keys() | queue["processes"].keys()] == json_keys("each of its `queues`")

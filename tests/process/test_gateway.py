@@ -261,6 +261,10 @@ async def test_the_address_of_the_supervisor_that_is_to_be_replaced_is_no_fault(
     await run.ready()
     run.config.write_text(FLEET.replace(":0", f":{gateway.port}"))
     assert f"is in use while the supervisor of this configuration runs (pid {run.pid})" in await said_by(run, "check")
+    with socket.create_server(("127.0.0.1", 0)) as another:
+        port = another.getsockname()[1]
+        run.config.write_text(FLEET.replace(":0", f":{port}"))
+        assert f"cannot listen on 127.0.0.1:{port}" in await said_by(run, "check")
     assert await run.stop() == 0
 
 

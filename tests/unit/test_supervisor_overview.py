@@ -103,3 +103,9 @@ def test_a_live_view_fits_its_screen_and_says_what_is_left_out():
     assert shown[-1] == "and 41 more workers"
     assert sum(line.startswith("mail/") for line in shown) == 9
     assert len(lines(crowded)) == 59
+
+
+def test_the_gateway_is_shown_with_its_address():
+    for host, shown in (("0.0.0.0", "http://0.0.0.0:9464"), ("::1", "http://[::1]:9464")):
+        report = REPORT | {"gateway": {"state": "ready", "pid": 3, "host": host, "port": 9464}}
+        assert f"gateway     ready, pid 3, {shown}" in lines(report)

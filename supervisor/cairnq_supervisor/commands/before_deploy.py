@@ -102,7 +102,7 @@ def _address(options: argparse.Namespace, settings: Settings) -> Iterator[Findin
     try:
         listen(where).close()
     except OSError as error:
-        if error.errno == errno.EADDRINUSE and (pid := _running(options)) is not None:
+        if error.errno == errno.EADDRINUSE and (pid := _holder(options, where.port)) is not None:
             yield ok("http", f"{where} is in use while the supervisor of this configuration runs (pid {pid})")
         else:
             yield fault("http", f"cannot listen on {where}: {error}", "free it, or choose another", code=Exit.CONFIG)
@@ -110,11 +110,13 @@ def _address(options: argparse.Namespace, settings: Settings) -> Iterator[Findin
         yield ok("http", f"{where} is free")
 
 
-def _running(options: argparse.Namespace) -> int | None:
+def _holder(options: argparse.Namespace, port: int) -> int | None:
+    """The supervisor of this configuration, if it is who has the port: it hands it over."""
     try:
-        return int(ask(argparse.Namespace(config=options.config, socket=None), Status())["supervisor"]["pid"])
+        status = ask(argparse.Namespace(config=options.config, socket=None), Status())
     except Refusal:
         return None
+    return int(status["supervisor"]["pid"]) if (status.get("gateway") or {}).get("port") == port else None
 
 
 async def _database(settings: Settings) -> list[Finding]:

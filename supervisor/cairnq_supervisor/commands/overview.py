@@ -39,6 +39,8 @@ def overview(report: Report, before: Report | None, elapsed: float, *, height: i
         ("database", _database(supervisor)),
         ("keeper", _keeper(keeper)),
     ]
+    if gateway := report.get("gateway"):
+        head.append(("gateway", _gateway(gateway)))
     latest = clip(" ".join((supervisor.get("last_event") or "none yet").split()), _LONGEST_EVENT)
     rates = {} if before is None or elapsed <= 0 else _rates(report, before, elapsed)
     queues = [_queue(queue, report["workers"], rates.get(queue["name"])) for queue in report["queues"]]
@@ -68,6 +70,11 @@ def _keeper(keeper: Report) -> str:
         words.append(f"last beat {keeper['last_beat_ms'] / 1000:.1f} s ago in {keeper['beat_latency_ms']} ms")
     words.append("listening" if keeper["listening"] else "not listening")
     return ", ".join(words)
+
+
+def _gateway(gateway: Report) -> str:
+    host = f"[{gateway['host']}]" if ":" in gateway["host"] else gateway["host"]
+    return f"{gateway['state']}, pid {gateway['pid']}, http://{host}:{gateway['port']}"
 
 
 def _queue(queue: Report, workers: Sequence[Report], rate: float | None) -> list[str]:

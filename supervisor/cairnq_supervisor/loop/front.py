@@ -35,6 +35,14 @@ class Front:
         """What is open now: nothing, or one."""
         return [] if self._seat is None else [self._seat.listener]
 
+    @property
+    def shown(self) -> dict[str, Any] | None:
+        """For the status. None: there is no gateway."""
+        if self._seat is None:
+            return None
+        host, port = self._seat.listener.getsockname()[:2]
+        return {"pid": self._seat.pid, "state": self._seat.state, "host": host, "port": port}
+
     def start(self) -> None:
         if self._seat is not None:
             self._seat.start()

@@ -19,7 +19,14 @@ _GAUGES = ("in_flight", "in_flight_bytes", "claimed", "succeeded", "failed", "re
 
 
 def report(
-    fleet: Fleet, house: House, *, state: FleetState, pid: int, started_at: float, latest: Occurrence | None
+    fleet: Fleet,
+    house: House,
+    *,
+    gateway: dict[str, Any] | None,
+    state: FleetState,
+    pid: int,
+    started_at: float,
+    latest: Occurrence | None,
 ) -> dict[str, Any]:
     """`started_at` is epoch seconds, `latest` the last event worth a line.
 
@@ -40,6 +47,7 @@ def report(
             "last_event": None if latest is None else as_line(latest),
         },
         "keeper": _keeper(fleet, now),
+        "gateway": gateway,
         "queues": [_queue(queue, fleet, workers) for queue in fleet.roster.queues],
         "workers": workers,
         "resources": fleet.resources.held(),

@@ -16,15 +16,22 @@ from cairnq_supervisor.system.title import show_title
 
 
 class Showing:
-    """`house()` and `state()`: as they are when somebody looks."""
+    """`house()`, `state()` and `gateway()`: as they are when somebody looks."""
 
     def __init__(
-        self, fleet: Fleet, journal: Journal, *, house: Callable[[], House], state: Callable[[], FleetState]
+        self,
+        fleet: Fleet,
+        journal: Journal,
+        *,
+        house: Callable[[], House],
+        state: Callable[[], FleetState],
+        gateway: Callable[[], dict[str, Any] | None],
     ) -> None:
         self._fleet = fleet
         self._journal = journal
         self._house = house
         self._state = state
+        self._gateway = gateway
         self._started_at = time.time()
         self._title = ""
 
@@ -32,6 +39,7 @@ class Showing:
         return report(
             self._fleet,
             self._house(),
+            gateway=self._gateway(),
             state=self._state(),
             pid=os.getpid(),
             started_at=self._started_at,

@@ -79,7 +79,13 @@ class Supervisor:
         self._farewell = Farewell(self._house, self._fleet)
         self._liaison = Liaison(outside.manager, self._house, self._fleet)
         self._state = FleetState.STARTING
-        self._showing = Showing(self._fleet, journal, house=lambda: self._house, state=lambda: self._state)
+        self._showing = Showing(
+            self._fleet,
+            journal,
+            house=lambda: self._house,
+            state=lambda: self._state,
+            gateway=lambda: self._front.shown,
+        )
         self._front = Front(self._house, outside.http, self._showing.document, self._review_soon)
         self._code = Exit.OK
         self._cause = ""
