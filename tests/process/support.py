@@ -68,7 +68,9 @@ class Run:
         await self.event("supervisor.running")
 
     def send(self, number: signal.Signals) -> None:
-        self.process.send_signal(number)
+        """Not by `Process.send_signal`: that looks for an end, and may take the exit code from asyncio (255 then)."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     def kill(self, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
         """A signal to one of its children, by pidfd."""

@@ -57,6 +57,10 @@ class Host:
 
     exits: Counter[int] = field(default_factory=Counter)
     process: asyncio.subprocess.Process | None = None
+    _pidfd: int | None = None
+    """Of `process` while it runs. Its own methods are not for signals: they look whether it has ended, and may take its
+    exit code from asyncio, which then says 255."""
+
     _hearings: list[asyncio.Task[None]] = field(default_factory=list)
     _begun: bool = False
     _closing: bool = False
@@ -94,10 +98,12 @@ class Host:
 
     def send(self, number: signal.Signals) -> bool:
         """A signal to the supervisor, if there is one that can take it: not before its first line of code."""
-        process = self.process
-        if process is None or process.returncode is not None or not (self._begun or number in _UNCATCHABLE):
+        if self._pidfd is None or not (self._begun or number in _UNCATCHABLE):
             return False
-        process.send_signal(number)
+        try:
+            signal.pidfd_send_signal(self._pidfd, number)
+        except ProcessLookupError:  # it has just ended
+            return False
         return True
 
     def living(self, role: str | None = None) -> list[Member]:
@@ -145,13 +151,18 @@ class Host:
                 start_new_session=True,
                 preexec_fn=_die_with_parent,
             )
-        self.process, self._begun = process, False
         os.close(writer_fd)
+        self.process, self._begun = process, False
+        with contextlib.suppress(ProcessLookupError):  # it has ended at once
+            self._pidfd = os.pidfd_open(process.pid)
         self._hearings.append(asyncio.create_task(self._hear(reader_fd, process)))
         try:
             code = await process.wait()
         finally:
             self._decided.set()
+            if self._pidfd is not None:
+                os.close(self._pidfd)
+                self._pidfd = None
         self.exits[code] += 1
         if code not in _EXCUSED:
             self.wrongs.append(f"host {self.number}: its supervisor ended with {code}")
@@ -201,8 +212,7 @@ class Host:
 
     def _end_all(self) -> None:
         """Orphans would leave by themselves, but not before their leases are nearly over."""
-        if self.process is not None and self.process.returncode is None:
-            self.process.kill()
+        self.send(signal.SIGKILL)
         for member in self.living():
             hit(member, signal.SIGKILL)
             os.close(member.pidfd)
