@@ -53,7 +53,7 @@ def news_of(event: Event) -> str | None:
             total, took_ms = event["requeued"] + event["released"], event["took_ms"]
             return f"its {total} task(s) are queued again, {took_ms} ms after its death"
         case "worker.ready":
-            alone = ", to run one suspect of two deaths at a time" if str(event["slot"]).startswith("s") else ""
+            alone = ": suspects run alone" if str(event["slot"]).startswith("s") else ""
             return f"worker {event['queue']}/{event['slot']} is ready (pid {event['pid']}){alone}"
     return None
 
