@@ -52,6 +52,8 @@ class Executor:
         self._on_room = on_room
         self._concurrency = desk.options.concurrency
         self._running: set[Call] = set()
+        self._threadless: set[Call] = set()
+        """Of these, those that wait for a thread."""
         self._shown = 0
         self._shut: set[str] = set()
         self._loop = asyncio.get_running_loop()
@@ -69,7 +71,9 @@ class Executor:
         )
         self._deadlines = Deadlines(desk.options.max_run_s, desk.clock, self._time_out)
         mark_log_records()
-        self._threads = Threads(self._concurrency, "cairnq-handler")
+        self._threads = Threads(
+            self._concurrency, "cairnq-handler", on_none=lambda reason: emit("threads.exhausted", reason=reason)
+        )
         self._back_from_threads: deque[tuple[Call, Ended]] = deque()
         self._is_told = False
 
@@ -108,6 +112,9 @@ class Executor:
     def release_waiting(self) -> None:
         """Give back what never started."""
         self._line.clear()
+        for call in tuple(self._threadless):
+            call.cut_short(Cut.DRAIN)
+            self._start_on_thread(call)
 
     def lose(self, attempt: Attempt, why: str) -> None:
         """The lease is gone: flag the context first, then cancel the handler, and settle nothing."""
@@ -195,17 +202,30 @@ class Executor:
         self._running.add(call)
         self._holdings.budget.start(call.bytes)
         self._tell_oversized(call)
-        self._deadlines.set(call, now)
         if call.handler.is_async:
+            self._deadlines.set(call, now)
             # Each call in a context of its own: the one from which it happens to be started is often another call's.
             call.task = self._context.copy().run(self._loop.create_task, self._perform(call))
         else:
+            self._start_on_thread(call)
+
+    def _start_on_thread(self, call: Call) -> None:
+        """Where the system has no thread left it waits for one, unspent: that says nothing of the task."""
+        self._threadless.discard(call)
+        if call.cut is not None:
+            self._returned(call, Ended(error=asyncio.CancelledError()))
+        elif not self._threads.is_ready(or_later=partial(self._try_again, call)):
+            self._threadless.add(call)
+        else:
+            now = self._desk.clock()
+            self._deadlines.set(call, now)
             call.begin(now)
             contexts = [BlockingContext(context, self._loop) for context in call.contexts]
-            try:
-                self._threads.run(partial(self._perform_on_thread, call, contexts))
-            except RuntimeError as error:  # the system has no thread left
-                self._loop.call_soon(self._returned, call, Ended(error=error))
+            self._threads.run(partial(self._perform_on_thread, call, contexts))
+
+    def _try_again(self, call: Call) -> None:
+        if call in self._threadless:
+            self._start_on_thread(call)
 
     async def _perform(self, call: Call) -> None:
         try:

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 from collections.abc import Callable
 
 Job = Callable[[], None]
+_NEXT_TRY_S = 0.25
+"""Seconds after which a system that had no thread left is asked for one again."""
 
 
 class Threads:
     """Up to `most` daemon threads. (A ThreadPoolExecutor would wait for a stuck handler at the interpreter's exit.)"""
 
-    def __init__(self, most: int, name: str) -> None:
+    def __init__(self, most: int, name: str, *, on_none: Callable[[str], None]) -> None:
+        """`on_none(reason)` is called once when the system has no thread left, until it has one again."""
         self._most = most
         self._name = name
+        self._on_none = on_none
+        self._is_none_left = False
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._count = 0
         self._busy = 0
 
-    def run(self, job: Job) -> None:
-        """Called on the loop's thread alone. `job` reports by itself and does not raise.
+    def is_ready(self, *, or_later: Callable[[], None]) -> bool:
+        """Whether there is a thread that will run one job more.
 
-        Raises `RuntimeError` where the system has no thread left and there is none here that could run it.
+        Not where the system has none left and there is none here: then `or_later()` is called after a while.
         """
-        if self._busy >= self._count and self._count < self._most:
-            self._add()
+        try:
+            if self._busy >= self._count and self._count < self._most:
+                self._add()
+        except RuntimeError as error:
+            if not self._is_none_left:
+                self._on_none(str(error))
+            self._is_none_left = True
+            asyncio.get_running_loop().call_later(_NEXT_TRY_S, or_later)
+            return False
+        self._is_none_left = False
+        return True
+
+    def run(self, job: Job) -> None:
+        """Called on the loop's thread alone, once `is_ready`. `job` reports by itself and does not raise."""
         self._busy += 1
         self._jobs.put(job)
 

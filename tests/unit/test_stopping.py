@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 
@@ -34,8 +35,11 @@ def test_doubled_signals_are_one_and_a_late_interrupt_means_haste(
     assert done == expected
 
 
-def test_jobs_wait_for_the_threads_that_there_are_when_the_system_has_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, done = Threads(3, "t"), threading.Semaphore(0)
+async def test_jobs_wait_for_the_threads_that_there_are_when_the_system_has_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    threads, done, later = Threads(3, "t", on_none=told.append), threading.Semaphore(0), asyncio.Event()
     start, left = threading.Thread.start, [0, 1]
 
     def scarce(thread: threading.Thread) -> None:
@@ -44,10 +48,15 @@ def test_jobs_wait_for_the_threads_that_there_are_when_the_system_has_no_more(mo
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", scarce)
-    left[:] = [0, 0, 1, 0]
-    with pytest.raises(RuntimeError, match="can't start new thread"):
-        threads.run(done.release)
+    left[:] = [0, 0, 1, 0, 0]
+    for _ in range(2):
+        assert not threads.is_ready(or_later=later.set)
+        async with asyncio.timeout(60):
+            await later.wait()
+        later.clear()
+    assert told == ["can't start new thread"]
     for _ in range(3):  # one gets a thread, and the others wait for it
+        assert threads.is_ready(or_later=later.set)
         threads.run(done.release)
     for _ in range(3):
         assert done.acquire(timeout=60)
@@ -56,13 +65,14 @@ def test_jobs_wait_for_the_threads_that_there_are_when_the_system_has_no_more(mo
 
 
 def test_threads_are_made_when_needed_and_reused() -> None:
-    threads, seen, gate = Threads(2, "t"), set(), threading.Semaphore(0)
+    threads, seen, gate = Threads(2, "t", on_none=print), set(), threading.Semaphore(0)
 
     def job() -> None:
         seen.add(threading.current_thread())
         gate.release()
 
     for _ in range(20):
+        assert threads.is_ready(or_later=gate.release)
         threads.run(job)
         gate.acquire()
         threads.ended()
