@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import gc
 import os
 import socket
@@ -126,7 +127,8 @@ def _http_socket(configuration: Configuration) -> socket.socket | None:
     try:
         return listen(where)
     except OSError as error:
-        raise Refused(Exit.CONFIG, f"{configuration.origin}: http cannot listen on {where}: {error}") from error
+        hint = "; `cairnq status` tells whether this supervisor runs already" if error.errno == errno.EADDRINUSE else ""
+        raise Refused(Exit.CONFIG, f"{configuration.origin}: http cannot listen on {where}: {error}{hint}") from error
 
 
 def _control_socket(configuration: Configuration, journal: Journal) -> ControlSocket | None:

@@ -259,5 +259,8 @@ class TestReadiness:
     def test_a_paused_queue_is_as_somebody_wants_it(self):
         assert self.changed(queues__0__processes={"want": 2, "ready": 0}, queues__0__paused=True) == []
 
+    def test_a_queue_that_is_scaled_to_none_is_as_somebody_wants_it(self):
+        assert self.changed(queues__0__processes={"want": 0, "ready": 0}) == []
+
     def test_flapping_is_not_ready(self):
         assert self.changed(workers__1__flapping=True) == ["queue mail: a worker dies again and again"]

@@ -86,13 +86,15 @@ def test_the_second_look_tells_rates():
     assert line.split()[-1] == "30.0"
 
 
-def test_a_paused_queue_and_one_that_flaps_say_so():
-    paused, flapping, empty = (copy.deepcopy(REPORT) for _ in range(3))
+def test_a_queue_that_is_not_ready_says_why():
+    paused, flapping, empty, none, draining = (copy.deepcopy(REPORT) for _ in range(5))
     paused["queues"][0]["paused"] = True
     flapping["workers"][0]["flapping"] = True
     empty["queues"][0]["processes"]["ready"] = 0
-    states = [lines(report)[6].split()[1] for report in (paused, flapping, empty)]
-    assert states == ["paused", "flapping", "waiting"]
+    none["queues"][0]["processes"] = {"want": 0, "ready": 0}
+    draining["supervisor"]["state"] = "draining"
+    states = [lines(report)[6].split()[1] for report in (paused, flapping, empty, none, draining)]
+    assert states == ["paused", "flapping", "waiting", "none", "draining"]
 
 
 def test_a_live_view_fits_its_screen_and_says_what_is_left_out():

@@ -21,6 +21,7 @@ _WORKERS = (
     Column("state", whole=True),
     *(Column(title, right=True) for title in ("calls", "done", "failed", "MiB", "age", "lag ms", "pid", "released")),
 )
+_LEAVING = ("draining", "closing")
 _LONGEST_EVENT = 200
 """Columns: three lines of a small screen."""
 
@@ -43,7 +44,8 @@ def overview(report: Report, before: Report | None, elapsed: float, *, height: i
         head.append(("gateway", _gateway(gateway)))
     latest = clip(" ".join((supervisor.get("last_event") or "none yet").split()), _LONGEST_EVENT)
     rates = {} if before is None or elapsed <= 0 else _rates(report, before, elapsed)
-    queues = [_queue(queue, report["workers"], rates.get(queue["name"])) for queue in report["queues"]]
+    leaving = str(supervisor["state"]) if supervisor["state"] in _LEAVING else None
+    queues = [_queue(queue, report["workers"], rates.get(queue["name"]), leaving) for queue in report["queues"]]
     workers = [_worker(worker) for worker in report["workers"]]
     blocks: list[Block] = [Record(head), Note("last event  ", latest)]
     blocks += ["", Table(_QUEUES, queues), "", Table(_WORKERS, workers)]
@@ -77,10 +79,9 @@ def _gateway(gateway: Report) -> str:
     return f"{gateway['state']}, pid {gateway['pid']}, http://{host}:{gateway['port']}"
 
 
-def _queue(queue: Report, workers: Sequence[Report], rate: float | None) -> list[str]:
+def _queue(queue: Report, workers: Sequence[Report], rate: float | None, leaving: str | None) -> list[str]:
     processes, oldest = queue["processes"], queue.get("oldest_ms")
-    flapping = any(worker["flapping"] for worker in workers if worker["queue"] == queue["name"])
-    state = "paused" if queue["paused"] else "flapping" if flapping else "ready" if processes["ready"] else "waiting"
+    state = leaving or _state(queue, [worker for worker in workers if worker["queue"] == queue["name"]])
     return [
         queue["name"],
         state,
@@ -90,6 +91,16 @@ def _queue(queue: Report, workers: Sequence[Report], rate: float | None) -> list
         "" if oldest is None else _age(oldest / 1000),
         "" if rate is None else f"{rate:,.1f}",
     ]
+
+
+def _state(queue: Report, workers: Sequence[Report]) -> str:
+    if queue["paused"]:
+        return "paused"
+    if not queue["processes"]["want"]:
+        return "none"  # scaled to no process at all
+    if any(worker["flapping"] for worker in workers):
+        return "flapping"
+    return "ready" if queue["processes"]["ready"] else "waiting"
 
 
 def _worker(worker: Report) -> list[str]:

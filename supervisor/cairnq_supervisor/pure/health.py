@@ -19,7 +19,7 @@ def reasons_not_ready(status: Mapping[str, Any]) -> list[str]:
     if keeper != "ready":
         reasons.append(f"the keeper is {keeper}")
     for queue in status["queues"]:
-        if queue.get("paused"):
+        if queue.get("paused") or not queue["processes"]["want"]:
             continue  # somebody wants it so
         workers = [worker for worker in status["workers"] if worker["queue"] == queue["name"]]
         if any(worker.get("flapping") for worker in workers):
