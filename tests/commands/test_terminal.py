@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +93,24 @@ def test_a_reader_that_leaves_is_no_error(cairnq, database):
     )
     assert done.stdout == "[\n0\n"
     assert done.stderr == ""
+
+
+def test_a_reader_that_leaves_hides_no_fault(nowhere):
+    command = f"{sys.executable} -m cairnq_supervisor check | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=nowhere, capture_output=True, text=True, check=True)
+    assert done.stdout == "78\n"
+
+
+def test_a_disk_that_is_full_is_said_in_one_line(nowhere):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "cairnq_supervisor", "roles", "--worker", "w"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "cairnq: cannot write the answer: No space left on device\n")
 
 
 def test_the_program_ends_with_the_commands_exit_code(database):

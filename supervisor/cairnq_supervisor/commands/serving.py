@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import errno
 import io
 import os
 import sys
@@ -83,11 +84,9 @@ def of_database(settings: Settings) -> Iterator[None]:
     try:
         yield
     except CairnQError as error:
-        raise Refusal(exit_code(error, settings.database), f"{error}{_advice(error)}") from error
-
-
-def _advice(error: CairnQError) -> str:
-    return "; cairnq roles prints what to grant" if isinstance(error, PermissionDenied) else ""
+        lacks = isinstance(error, PermissionDenied) and not dsn.is_sqlite(settings.database)
+        advice = "; cairnq roles prints what to grant" if lacks else ""
+        raise Refusal(exit_code(error, settings.database), f"{error}{advice}") from error
 
 
 def answered(options: argparse.Namespace, make: Callable[[], Answer]) -> int:
@@ -102,9 +101,9 @@ def answered_in_turn(options: argparse.Namespace, answers: Iterable[Answer]) -> 
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         for answer in answers:
+            code = answer.code
             say(answer, as_json=options.json)
             sys.stdout.flush()
-            code = answer.code
     except Refusal as refusal:
         complain(str(refusal))
         return refusal.code
@@ -112,15 +111,24 @@ def answered_in_turn(options: argparse.Namespace, answers: Iterable[Answer]) -> 
         complain(describe(error.faults))
         return Exit.CONFIG
     except CairnQError as error:
-        complain(f"{error}{_advice(error)}")
+        complain(str(error))
         return exit_code(error)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader (`| head`) has what it wanted. Python would complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.OK
+        _write_nowhere()
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _write_nowhere()
+        complain(f"cannot write the answer: {error.strerror}")
+        return Exit.FAILED
     return code
+
+
+def _write_nowhere() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def configured(options: argparse.Namespace, *, needs_app: bool = False) -> Configuration:
