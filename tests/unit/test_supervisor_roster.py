@@ -251,6 +251,16 @@ class TestAfterAReloadThatWasGivenUp:
         (failed,) = room.journal.heard("reload.failed")
         assert failed["reason"] == "those of a, for a successor does not become ready"
 
+    def test_suspects_are_run_by_it_too(self, room):
+        room.reload()
+        room.fleet._quarantine.sampled({"a": 1})
+        (broken,) = room.roster.quarantine("a")
+        room.fail_to_boot(room.seat(0, 2))
+        assert not broken.wanted
+        room.fleet._quarantine.sampled({"a": 1})
+        room.turn()
+        assert [seat.generation for seat in room.roster.quarantine("a")] == [1]
+
     def test_what_was_replaced_stays_so_and_only_the_rest_goes_back(self, room):
         room.reload(settings=with_queues(*SETTINGS.queues, QueueSettings("b", lease=6.0)))
         room.become_ready(room.child(room.seat(0, 2)))

@@ -237,7 +237,7 @@ class Roster:
         post = self._posts.fall_back(queue)
         if post is None:
             return
-        for seat in list(self.of(queue)):
+        for seat in [*self.of(queue), *self.quarantine(queue)]:
             if seat.generation > post.generation and seat.state not in _AT_WORK and seat.wanted:
                 self.dismiss(seat)
         self.scale(post.queue, post.want)
