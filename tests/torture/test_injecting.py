@@ -62,6 +62,12 @@ async def test_faults_that_find_nobody_happen_when_a_fleet_is_back(injector, hos
     assert (injector.injected, injector.missed) == (Counter({Kind.WORKER_STOP: 3}), Counter())
 
 
+async def test_a_fleet_that_is_down_is_not_ended_again_when_it_is_back(injector):
+    fault = Fault(at=0.0, kind=Kind.SUPERVISOR_DRAIN, host=0.0, target=0.5, lasting=0.1)
+    await injector.work_through([fault], boottime() + 60)
+    assert (injector.injected, injector.missed) == (Counter(), Counter({Kind.SUPERVISOR_DRAIN: 1}))
+
+
 async def test_what_found_nobody_until_the_end_is_not_counted_as_done(injector):
     await injector.work_through(STOPS, boottime() + 0.3)
     assert (injector.injected, injector.missed) == (Counter(), Counter({Kind.WORKER_STOP: 3}))

@@ -23,6 +23,9 @@ _APART_S = 0.2
 """Seconds between the looks of all faults that have found nobody, so that a fleet that is back does not meet them all
 at once."""
 
+_ENDS = frozenset({Kind.SUPERVISOR_KILL, Kind.SUPERVISOR_DRAIN, Kind.SUPERVISOR_QUIT})
+"""What does not wait: a fleet that is down is not to be ended again as soon as it is back."""
+
 Blow: TypeAlias = Callable[[Fault, Host], Awaitable[bool]]
 """Makes a fault happen to a host, and end; False where there was nobody to hurt. Says when it has `_struck`."""
 
@@ -106,6 +109,8 @@ class Injector:
             for host in hosts:
                 if await self._blows[fault.kind](fault, host):
                     return
+            if fault.kind in _ENDS:
+                return
             self._next_look = max(self._next_look, boottime()) + _APART_S
             await asyncio.sleep(self._next_look - boottime())
 
