@@ -8,7 +8,9 @@ from importlib import metadata
 import psycopg
 import pytest
 
+from cairnq.db.statements import quote_identifier
 from cairnq_supervisor.pure.findings import Verdict
+from tests.support.roles import role_of
 
 
 def findings(said):
@@ -24,6 +26,23 @@ def test_a_system_that_is_well_has_no_fault(cairnq):
     assert said.code == 0, said.out
     assert faults(said) == set()
     assert findings(said)["notifications"]["verdict"] == Verdict.OK
+
+
+def test_a_role_that_may_not_read_the_tables_is_told_so(bare, database, monkeypatch):
+    with role_of(database, "client") as dsn, psycopg.connect(database, autocommit=True) as connection:
+        role = quote_identifier(psycopg.conninfo.conninfo_to_dict(dsn)["user"])
+        connection.execute(f"revoke select on cairnq_tasks from {role}".encode())
+        monkeypatch.setenv("CAIRNQ_DSN", dsn)
+        said = bare("doctor", "--json")
+    assert said.code == 78
+    assert faults(said) == {"rights"}
+
+
+def test_an_empty_database_has_nothing_to_look_at(bare, empty_database, monkeypatch):
+    monkeypatch.setenv("CAIRNQ_DSN", empty_database)
+    said = bare("doctor", "--json")
+    assert said.code == 76
+    assert faults(said) == {"tables"}
 
 
 def test_a_disabled_trigger_is_a_fault(cairnq, database):

@@ -112,8 +112,12 @@ def _pooler(settings: Settings, found: Survey) -> Iterator[Finding]:
 
 def _tables(settings: Settings, found: Survey) -> Iterator[Finding]:
     table = found.table
+    if table is None and found.rights.owns is not None:
+        says = f"{found.role!r} may not read the tables in schema {found.schema!r} of {found.database!r}"
+        yield fault("rights", says, "see cairnq check for what it lacks, and cairnq roles --worker", code=Exit.CONFIG)
+        return
     if table is None:
-        says = f"no readable cairnq in schema {found.schema!r} of {found.database!r}"
+        says = f"no cairnq in schema {found.schema!r} of {found.database!r}"
         yield fault("tables", says, "run cairnq check, then cairnq migrate", code=Exit.PROTOCOL)
         return
     if found.unknown:
