@@ -11,7 +11,7 @@ from cairnq_supervisor.pure.keeper_messages import Lend, LendBell
 from cairnq_supervisor.pure.messages import Exhausting
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from cairnq_supervisor.roles.beating import Lent
-from cairnq_supervisor.roles.bells import Bells
+from cairnq_supervisor.roles.bells import SILENCE, Bells
 from cairnq_supervisor.system.bell import Bell
 from tests.support.stage import Stage
 
@@ -28,8 +28,9 @@ class Tower:
     """Workers by number, and what the keeper has of them: a duplicate of each bell."""
 
     def __init__(self) -> None:
+        self.now = 100.0
         self.tables: dict[str, Lent] = {}
-        self.bells = Bells(self.tables)
+        self.bells = Bells(self.tables, lambda: self.now)
         self._heard_by: dict[str, Bell] = {}
 
     def hang(self, *workers: str, queue: str = "default") -> None:
@@ -183,3 +184,14 @@ def test_a_wake_is_passed_on_by_one_that_has_its_hands_full(history):
     second.say(Exhausting())
     history.turn()
     assert (first.plan.bell.hear(), second.plan.bell.hear()) == (0, 0)
+
+
+def test_while_the_supervisor_is_silent_nobody_is_woken_for_nobody_would_beat_what_is_claimed(tower):
+    tower.hang("one", "other")
+    tower.now += SILENCE + 1
+    tower.bells.ring_one("default")
+    tower.bells.ring_all("default")
+    assert tower.rung() == set()
+    tower.bells.supervisor_spoke()
+    tower.bells.ring_all("default")
+    assert tower.rung() == {"one", "other"}

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cairnq.pure.clock import Clock, boottime
 from cairnq.run.leases import LeaseTable
 from cairnq_supervisor.pure import waking
 from cairnq_supervisor.roles.beating import Lent
 from cairnq_supervisor.system.bell import Bell
+
+
+SILENCE = 12.0
+"""Seconds without a word of the supervisor, which asks every 5 s, after which nobody is woken: what a worker claimed now
+nobody would beat, and each lease that runs out so costs its task an attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +27,14 @@ class _Hung:
 class Bells:
     """`tables`: what the workers hold, and their gauges, by `worker_id`. A bell is hung after its worker's table is."""
 
-    def __init__(self, tables: Mapping[str, Lent]) -> None:
+    def __init__(self, tables: Mapping[str, Lent], clock: Clock = boottime) -> None:
         self._tables = tables
+        self._clock = clock
+        self._spoken_at = clock()
         self._hung: dict[str, _Hung] = {}
+
+    def supervisor_spoke(self) -> None:
+        self._spoken_at = self._clock()
 
     def hang(self, worker_id: str, queue: str, fd: int) -> None:
         """It is rung for this queue from now on; not if its worker's table did not arrive for want of a descriptor."""
@@ -53,4 +64,6 @@ class Bells:
                 hung.bell.ring()
 
     def _of(self, queue: str) -> list[_Hung]:
+        if self._clock() - self._spoken_at > SILENCE:
+            return []
         return [hung for hung in self._hung.values() if hung.queue == queue]

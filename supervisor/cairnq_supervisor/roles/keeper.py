@@ -170,6 +170,7 @@ class _Keeper:
             self._beating.clockwatch.adapt(policy.lease)
 
     def _obey(self, received: Received) -> None:
+        self._bells.supervisor_spoke()
         match received.message:
             case Lend() | LendBell() | TakeBack():
                 self._take(received)
