@@ -11,10 +11,9 @@ from cairnq_supervisor.pure import waking
 from cairnq_supervisor.roles.beating import Lent
 from cairnq_supervisor.system.bell import Bell
 
-
 SILENCE = 12.0
-"""Seconds without a word of the supervisor, which asks every 5 s, after which nobody is woken: what a worker claimed now
-nobody would beat, and each lease that runs out so costs its task an attempt."""
+"""Seconds without a word of the supervisor, which asks every 5 s, after which nobody is woken: what a worker claimed
+then nobody would beat, and each lease that runs out so costs its task an attempt."""
 
 
 @dataclass(frozen=True, slots=True)
