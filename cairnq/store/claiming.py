@@ -142,8 +142,8 @@ class Claiming(StatementRunner):
             return []
         if self._executor.has_one_writer and not await self._anything_due(request):
             return []
-        async with self._autocommit() as bound:
-            return await request.draw(bound, None, limit, place)
+        name, variant, values = request.statement(request.names, limit, place)
+        return rows.claimed(await self._once(name, variant, **values))
 
     async def _claim_drawn(self, request: ClaimRequest, plan: Callable[[DrawClaimed], Awaitable[T]]) -> T | None:
         if request.asks_for_nothing or not await self._anything_due(request):
@@ -177,15 +177,13 @@ class ClaimRequest:
     def asks_for_nothing(self) -> bool:
         return not self.queues or self.names == []
 
-    async def draw(
-        self, bound: BoundSession, names: Sequence[str] | None, limit: int, place: Place | None = None
-    ) -> list[ClaimedTask]:
+    async def draw(self, bound: BoundSession, names: Sequence[str] | None, limit: int) -> list[ClaimedTask]:
         """`names`: None for those of the request."""
         wanted = self.names if names is None else arguments.names(names, "names")
         limit = checked_limit(limit)
         if limit == 0 or wanted == []:
             return []
-        name, variant, values = self.statement(wanted, limit, place)
+        name, variant, values = self.statement(wanted, limit)
         return rows.claimed(await bound.rows(name, variant, **values))
 
     def statement(

@@ -94,9 +94,9 @@ class StatementRunner:
         except Exception as error:  # noqa: BLE001 - raised again, as ours
             raise_translated(error, own=True)
 
-    async def _once(self, name: str, /, **values: Any) -> list[Row]:
+    async def _once(self, name: str, conditions: Collection[str] = (), /, **values: Any) -> list[Row]:
         """One statement in a transaction of its own, by the shortest way there is, and not repeated."""
-        statement = (await self._ready_statements()).get(name)
+        statement = (await self._ready_statements()).get(name, conditions)
         try:
             return await self._executor.rows(statement.text, statement.arrange(values))
         except Exception as error:  # noqa: BLE001 - raised again, as ours
