@@ -38,7 +38,7 @@ class Attempt:
         self.lost = False
         self.started_at: float | None = None
         self.ended_at: float | None = None
-        """When its outcome was chosen; it is written later."""
+        """When its outcome was chosen, or its call returned; it is written later."""
         self._on_closed = on_closed
         self._waiter: asyncio.Future[TaskStatus | None] | None = None
         self._event: asyncio.Event | None = None
@@ -75,8 +75,14 @@ class Attempt:
         """This is its outcome, which is written next."""
         assert self.slot is not None
         self.settlement = settlement
-        self.ended_at = now
-        self.table.end(self.slot)
+        if self.ended_at is None:
+            self.end(now)
+
+    def end(self, now: float) -> None:
+        """Its outcome is chosen, or its call has returned and it will be."""
+        if self.slot is not None and self.ended_at is None:
+            self.ended_at = now
+            self.table.end(self.slot)
 
     def reopen(self) -> None:
         """What was chosen was not written, and its handler goes on. Of one that is closed its end stands."""

@@ -173,7 +173,8 @@ class Claimer:
         if apart:
             is_others_turn = self._apart.claimed(found=bool(claimed))
         else:
-            self._pace.claimed(self._clock(), full=len(claimed) == draws.most)
+            now = self._clock()
+            self._pace.claimed(now, full=len(claimed) == draws.most, took_s=now - sent)
             is_others_turn = not claimed and self._apart.nothing_else()
             if is_others_turn and not self._executor.is_idle:  # not before what runs has returned
                 is_others_turn, self._wants_room = False, True

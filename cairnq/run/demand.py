@@ -108,12 +108,12 @@ class Demand:
     def _ceilings_now(self) -> Ceilings:
         """Those of the worker; above them, while calls are short, by what may be held ahead.
 
-        Once all slots are taken, more is asked for only when half of that is gone, lest claims be many and small. Where
+        Once all slots are taken, more is asked for only when some of that is gone, lest claims be many and small. Where
         some names have quotas of their own nothing is held ahead: it would be drawn in their place.
         """
         ceilings = self._ceilings
         ahead = self._pace.ahead() if self._may_go_ahead else 0
-        if self._usage.calls > ceilings.concurrency + ahead // 2:
+        if self._usage.calls > ceilings.concurrency + self._pace.enough():
             return ceilings
         return replace(ceilings, concurrency=ceilings.concurrency + ahead) if ahead else ceilings
 

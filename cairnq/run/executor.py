@@ -14,6 +14,7 @@ from cairnq.pure.models import Settlement
 from cairnq.pure.pace import Pace
 from cairnq.pure.quota import Usage
 from cairnq.run import outcomes
+from cairnq.run.aftermath import Aftermath
 from cairnq.run.attempt import Attempt
 from cairnq.run.blocking import BlockingContext
 from cairnq.run.calls import Call, Cut, Ended, Phase
@@ -49,7 +50,6 @@ class Executor:
         self._desk = desk
         self._pace = pace
         self._emit = emit
-        self._on_room = on_room
         self._concurrency = desk.options.concurrency
         self._running: set[Call] = set()
         self._threadless: set[Call] = set()
@@ -69,6 +69,7 @@ class Executor:
             give_back=self._give_back,
             is_claiming=is_claiming,
         )
+        self._aftermath = Aftermath(self._resolve, on_room)
         self._deadlines = Deadlines(desk.options.max_run_s, desk.clock, self._time_out)
         mark_log_records()
         self._threads = Threads(
@@ -79,12 +80,12 @@ class Executor:
 
     @property
     def is_idle(self) -> bool:
-        return not self._running and not self._line
+        return not self._running and not self._aftermath and not self._line
 
     @property
     def has_cancellable(self) -> bool:
-        """Some call that runs is a coroutine."""
-        return any(call.task is not None for call in self._running)
+        """Some call that runs is a coroutine, or what one came to is not known yet."""
+        return bool(self._aftermath) or any(call.task is not None for call in self._running)
 
     @property
     def is_held_up(self) -> bool:
@@ -139,6 +140,7 @@ class Executor:
 
     def abandon(self) -> list[Attempt]:
         """Give up on the calls that do not return; their contexts write nothing any more."""
+        self._aftermath.resolve()
         left = [attempt for call in self._running for attempt in call.attempts if attempt.slot is not None]
         for call in self._running:
             call.seal()
@@ -172,7 +174,6 @@ class Executor:
 
     def _leave(self, call: Call) -> None:
         call.phase = Phase.RETURNED
-        call.seal()
         call.contexts = []
         self._usage.give(call.handler.name, call.handler.resource)
         self._show_shut(call.handler)
@@ -265,19 +266,26 @@ class Executor:
                 self._loop.call_soon(self._collect)
 
     def _returned(self, call: Call, ended: Ended) -> None:
+        """Its slot is free, and the next call starts first, where one waits."""
+        now = self._desk.clock()
         self._running.discard(call)
         self._holdings.budget.end(call.bytes)
         self._deadlines.clear(call)
         if call.began_at is not None:
-            self._pace.returned(self._desk.clock() - call.began_at)
+            self._pace.returned(now - call.began_at)
+        call.phase = Phase.RETURNED
+        call.seal()
+        for attempt in call.attempts:
+            attempt.end(now)
+        self._aftermath.join(call, ended, may_wait=self._line.admit())
+
+    def _resolve(self, call: Call, ended: Ended) -> None:
         self._leave(call)
         if outcomes.is_reported(call, ended):
             self._report(call, ended)
         for attempt in call.attempts:
             if attempt.settlement is None and attempt.slot is not None:
                 self._desk.settle(attempt, outcomes.settlement_of(attempt, call, ended, self._desk.options))
-        self.admit()
-        self._on_room()
 
     def _report(self, call: Call, ended: Ended) -> None:
         first = call.attempts[0].task

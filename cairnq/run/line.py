@@ -50,6 +50,8 @@ class Line:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._was_late = False
+        self._idle = 0
+        self._told_by = max(1, concurrency // 16)
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -75,9 +77,9 @@ class Line:
         if self._timer is not None:
             self._timer.cancel()
 
-    def admit(self) -> None:
-        """Start what may start."""
-        now = self._clock()
+    def admit(self) -> bool:
+        """Start what may start. Returns whether anything did."""
+        now, before = self._clock(), len(self._running)
         while self._calls and len(self._running) < self._concurrency:
             call = self._calls[0]
             if not self._budget.admits(call.bytes):
@@ -90,6 +92,16 @@ class Line:
                 self._start(call, now)
         if self._calls and self._timer is None:
             self._timer = self._loop.call_later(PATIENCE_S, self._look)
+        if self._idle or not self._calls:
+            self._tell_idle(now)
+        return len(self._running) > before
+
+    def _tell_idle(self, now: float) -> None:
+        """How many slots have nothing to start; of many not each, for a burst of calls would tell of every one."""
+        idle = 0 if self._calls else self._concurrency - len(self._running)
+        if abs(idle - self._idle) >= self._told_by or (self._idle and not idle):
+            self._idle = idle
+            self._pace.idle(now, idle / self._concurrency)
 
     def _look(self) -> None:
         """Twice late in a row, so that a loop that merely stood still for a moment gives nothing back."""

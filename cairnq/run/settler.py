@@ -79,7 +79,7 @@ class Settler:
         """Choose the outcome of an attempt. The first choice stands; a later one has no effect."""
         if attempt.settlement is not None or attempt.slot is None:
             return
-        attempt.choose(settlement, self._clock())
+        attempt.choose(settlement, attempt.ended_at or self._clock())
         item = Item(attempt, settlement)
         self._open.add(item)
         self._releases += settlement.outcome in _RELEASES

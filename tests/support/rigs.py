@@ -57,6 +57,7 @@ class Rig:
     def teach_that_calls_are_short(self) -> None:
         """As if it had run 10,000 of them a second for a while, with more to claim."""
         pace, now = self.engine._claimer._pace, self.clock()
+        pace.idle(now - 0.1, 0.0)
         pace.claimed(now - 0.1, full=True)
         for _ in range(1000):
             pace.returned(0.0001)

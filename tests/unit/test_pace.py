@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cairnq.pure.pace import AHEAD_S, MOST_AHEAD, Pace
+from cairnq.pure.pace import AHEAD_S, MOST_AHEAD, MOST_AHEAD_S, Pace
 
 
 class Script:
@@ -114,3 +114,73 @@ def test_a_stall_forgets_everything() -> None:
     assert script.pace.ahead() == 0
     script.pace.claimed(script.now + 1.0, full=True)
     assert script.pace.ahead() == 0
+
+
+def waiting(reply_s: float) -> Pace:
+    """Of a worker with 50 slots and calls of 5 ms, each of whose claims brings 50 tasks and takes so long."""
+    pace, now = Pace(), 0.0
+    for _ in range(50):
+        now += reply_s
+        pace.claimed(now, full=True, took_s=reply_s)
+        pace.idle(now, 0.0)
+        now += 0.005
+        for _ in range(50):
+            pace.returned(0.005)
+        pace.idle(now, 1.0)
+    return pace
+
+
+def test_slots_that_wait_for_a_reply_make_no_rate_lower() -> None:
+    assert waiting(0.004).ahead() == pytest.approx(10_000 * AHEAD_S, abs=1)
+
+
+def test_a_share_of_the_slots_that_waits_counts_as_such_a_share_of_the_time() -> None:
+    pace = Pace()
+    pace.claimed(0.0, full=True)
+    pace.idle(0.0, 0.0)
+    pace.idle(0.01, 0.5)
+    for _ in range(150):
+        pace.returned(0.001)
+    pace.claimed(0.02, full=True)
+    assert pace.ahead() == pytest.approx(10_000 * AHEAD_S, abs=1)
+
+
+def test_what_is_held_ahead_lasts_for_slow_replies_within_bounds() -> None:
+    assert waiting(0.004).hold_s() == AHEAD_S / 2
+    assert AHEAD_S / 2 < waiting(0.01).hold_s() < MOST_AHEAD_S / 2
+    assert waiting(0.1).hold_s() == MOST_AHEAD_S / 2
+    assert waiting(0.1).ahead() == MOST_AHEAD
+
+
+def test_more_is_asked_for_when_half_is_left_and_earlier_where_slots_had_to_wait() -> None:
+    script = Script()
+    half = script.run(1.0, took_s=0.001, at_a_time=10) // 2
+    assert script.pace.enough() == half
+    waited = waiting(0.01)
+    assert waited.enough() == waited.ahead() * 3 // 4
+    assert Pace().enough() == 0
+
+
+def test_once_no_slot_has_to_wait_any_more_half_is_enough_again() -> None:
+    pace, now = waiting(0.01), 1000.0
+    pace.claimed(now, full=False)
+    for _ in range(50):
+        pace.idle(now, 0.0)
+        pace.claimed(now, full=True)
+        now += 0.01
+        for _ in range(10):
+            pace.returned(0.005)
+    assert pace.enough() == pace.ahead() // 2 > 0
+
+
+def test_while_nothing_waits_to_be_claimed_nothing_is_learnt_of_idle_slots() -> None:
+    pace = waiting(0.004)
+    before = pace.ahead()
+    pace.claimed(1.0, full=False, took_s=0.004)
+    pace.idle(1.0, 1.0)
+    pace.claimed(3600.0, full=True, took_s=0.004)
+    pace.idle(3600.0, 0.0)
+    for _ in range(100):
+        pace.returned(0.005)
+    pace.claimed(3600.01, full=True, took_s=0.004)
+    assert pace.ahead() == before

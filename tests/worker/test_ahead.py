@@ -10,6 +10,7 @@ import pytest
 from cairnq import CairnQ, Registry, TaskContext
 from cairnq.run import line
 from cairnq.run.leases import LeaseState
+from cairnq.run.settler import Settler
 from tests.support.gates import PATIENCE_S, Gate, Recorder, soon
 from tests.support.rigs import MakeRig, Rig
 
@@ -245,3 +246,30 @@ async def test_what_is_forgotten_may_be_claimed_ahead(client: CairnQ, make_rig: 
         rig.teach_that_calls_are_short()
         await counted(client, {})
     assert rig.table.succeeded == 100
+
+
+@pytest.mark.usefixtures("patience")
+async def test_where_calls_end_together_the_next_have_started_before_the_outcomes_are_chosen(
+    client: CairnQ, make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, said, gates, put = Registry(), list[str](), (asyncio.Event(), asyncio.Event()), Settler.put
+
+    def noted(settler: Settler, *arguments: Any) -> None:
+        said.append("outcome")
+        put(settler, *arguments)
+
+    @registry.task
+    async def x(_ctx: TaskContext, payload: int) -> None:
+        said.append("start")
+        await gates[payload // 3].wait()
+
+    monkeypatch.setattr(Settler, "put", noted)
+    await submit(client, 6)
+    async with make_rig(registry, concurrency=3, slots=SLOTS) as rig:
+        rig.teach_that_calls_are_short()
+        await held(client, rig, 6)
+        gates[0].set()
+        await counted(client, {"succeeded": 3, "running": 3})
+        assert said == ["start"] * 6 + ["outcome"] * 3
+        gates[1].set()
+        await counted(client, {"succeeded": 6})

@@ -203,6 +203,7 @@ async def test_an_attempt_that_was_lost_is_told_of_once(
 def long_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """While tasks are held ahead, what has ended waits for the next claim however long that takes."""
     monkeypatch.setattr(pace, "AHEAD_S", 3600.0)
+    monkeypatch.setattr(pace, "MOST_AHEAD_S", 3600.0)
 
 
 @pytest.mark.usefixtures("long_hold")
