@@ -11,11 +11,27 @@ PATIENCE_S = 60.0
 """For what must happen anyway; only a failing test waits this long."""
 
 
-class Gate:
-    """A coroutine handler that says who entered, and returns its payload once it was opened."""
+class _Entrance:
+    """Who came in, in their order."""
 
     def __init__(self) -> None:
         self._entered: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def entered(self) -> Any:
+        """The context of the next call that entered."""
+        return await soon(self._entered.get())
+
+    @property
+    def none_entered(self) -> bool:
+        """Nobody entered whom `entered` has not told of."""
+        return self._entered.empty()
+
+
+class Gate(_Entrance):
+    """A coroutine handler that says who entered, and returns its payload once it was opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._opened = asyncio.Event()
         self.inside = 0
         self.most_inside = 0
@@ -39,25 +55,16 @@ class Gate:
         await self(contexts, None)
         return {ctx.task_id: ctx.payload for ctx in contexts}
 
-    async def entered(self) -> Any:
-        """The context of the next call that entered."""
-        return await soon(self._entered.get())
-
-    @property
-    def none_entered(self) -> bool:
-        """Nobody entered whom `entered` has not told of."""
-        return self._entered.empty()
-
     def open(self) -> None:
         self._opened.set()
 
 
-class ThreadGate:
+class ThreadGate(_Entrance):
     """A plain handler, which blocks its thread until the gate was opened; no test leaves it closed."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._loop = asyncio.get_running_loop()
-        self._entered: asyncio.Queue[Any] = asyncio.Queue()
         self._opened = threading.Event()
         self.returned = threading.Event()
 
@@ -69,14 +76,6 @@ class ThreadGate:
             return payload
         finally:
             self.returned.set()
-
-    async def entered(self) -> Any:
-        return await soon(self._entered.get())
-
-    @property
-    def none_entered(self) -> bool:
-        """Nobody entered whom `entered` has not told of."""
-        return self._entered.empty()
 
     def open(self) -> None:
         self._opened.set()
