@@ -46,6 +46,9 @@ class Configuration:
     path: Path
     """The file's real path, or the folder's where there is no file: what the control socket is named after."""
 
+    given: Path
+    """The same as it was named, links and all."""
+
 
 def load(flags: Flags, environment: Mapping[str, str], *, needs_app: bool = True) -> Configuration:
     """Read, combine and check everything. Raises `ConfigurationError` with all faults together.
@@ -68,13 +71,18 @@ def load(flags: Flags, environment: Mapping[str, str], *, needs_app: bool = True
         faults += _combination_faults(settings, origin)
     if settings is None or faults:
         raise ConfigurationError([*faults, *more])
-    return Configuration(settings, folder, origin, configuration_path(flags.config))
+    return Configuration(settings, folder, origin, configuration_path(flags.config), given_path(flags.config))
 
 
 def configuration_path(given: Path | None) -> Path:
     """Real path of the configuration, or the folder where there is none: what the control socket is named after."""
     path = given or _found(Path.cwd())
     return path.resolve() if path is not None else Path.cwd()
+
+
+def given_path(given: Path | None) -> Path:
+    """The same, absolute and otherwise as it was named."""
+    return Path(os.path.abspath(given or _found(Path.cwd()) or Path.cwd()))  # noqa: PTH100 - resolves ".." and no link
 
 
 def forget_secrets() -> None:

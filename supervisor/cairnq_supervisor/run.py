@@ -134,7 +134,8 @@ def _http_socket(configuration: Configuration) -> socket.socket | None:
 def _control_socket(configuration: Configuration, journal: Journal) -> ControlSocket | None:
     """None where no socket can be made: then there is no status, but that is no reason not to work."""
     try:
-        return ControlSocket(address.to_serve(configuration.path, os.environ))
+        path = address.to_serve(configuration.path, os.environ)
+        return ControlSocket(path, address.alias(configuration.path, configuration.given, os.environ))
     except (Occupied, address.TooLong) as error:
         raise Refused(Exit.CONFIG, str(error)) from error
     except OSError as error:

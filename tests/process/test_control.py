@@ -56,6 +56,27 @@ def socket_path(run):
     return address.to_serve(run.config.resolve(), os.environ)
 
 
+async def test_a_supervisor_is_found_by_a_link_that_leads_to_the_next_release_by_now(runs, tmp_path):
+    """Or to the next version of a ConfigMap, which is mounted so. Whoever took the name last has it."""
+    for release in ("1", "2"):
+        (tmp_path / release).mkdir()
+        (tmp_path / release / "cairnq.toml").write_text(FLEET)
+    current = tmp_path / "current"
+    current.symlink_to("1")
+    first = await runs.start(current / "cairnq.toml")
+    await first.ready()
+    current.unlink()
+    current.symlink_to("2")
+    assert (await status(first))["supervisor"]["pid"] == first.pid
+    second = await runs.start(current / "cairnq.toml")
+    await second.ready()
+    assert (await status(second))["supervisor"]["pid"] == second.pid
+    assert await first.stop() == 0
+    assert (await status(second))["supervisor"]["pid"] == second.pid
+    assert await second.stop() == 0
+    assert not list(tmp_path.glob("*.sock*"))
+
+
 VERSION_1 = {
     "supervisor": "pid state started_at generation protocol_version schema database last_event",
     "keeper": "pid state leases last_beat_ms beat_latency_ms listening",

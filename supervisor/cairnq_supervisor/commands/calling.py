@@ -60,9 +60,9 @@ def _places(options: argparse.Namespace) -> Sequence[Path]:
     if options.socket is not None:
         return [options.socket]
     # The loader of configurations: not wanted where --socket says all.
-    from cairnq_supervisor.config import configuration_path
+    from cairnq_supervisor.config import configuration_path, given_path
 
-    return address.to_call(configuration_path(options.config), os.environ)
+    return address.to_call(configuration_path(options.config), os.environ, given_path(options.config))
 
 
 def _connect(places: Sequence[Path], options: argparse.Namespace) -> socket.socket:
@@ -105,7 +105,7 @@ def _nobody(places: Sequence[Path], options: argparse.Namespace) -> str:
 
 def _others(places: Sequence[Path]) -> Iterator[Path]:
     """Supervisors of other configurations that this user may talk to, in the folders that were looked at."""
-    found = {each for place in places for each in place.parent.glob("cairnq-*.sock")}
+    found = {each for place in places for each in place.parent.glob("cairnq-*.sock") if not each.is_symlink()}
     for place in sorted(found - set(places)):
         try:
             connection = _reached(place)

@@ -27,9 +27,17 @@ def to_serve(configuration: Path, environment: Mapping[str, str]) -> Path:
     return _fitting(_folders(configuration, environment)[0] / name_of(configuration))
 
 
-def to_call(configuration: Path, environment: Mapping[str, str]) -> list[Path]:
-    """Where it may be, the likeliest first."""
-    return [folder / name_of(configuration) for folder in [SYSTEM, *_folders(configuration, environment)]]
+def alias(configuration: Path, given: Path, environment: Mapping[str, str]) -> Path | None:
+    """A second name for who knows the configuration by `given`, an absolute path with a link in it, which may lead
+    elsewhere by the time somebody calls: to the next release, to a ConfigMap's next version. None: it is the same.
+    """
+    return None if given == configuration else _folders(configuration, environment)[0] / name_of(given)
+
+
+def to_call(configuration: Path, environment: Mapping[str, str], given: Path | None = None) -> list[Path]:
+    """Where it may be, the likeliest first. `given`: as for `alias`."""
+    names = dict.fromkeys([name_of(configuration), name_of(given or configuration)])
+    return [folder / name for name in names for folder in [SYSTEM, *_folders(configuration, environment)]]
 
 
 def _folders(configuration: Path, environment: Mapping[str, str]) -> list[Path]:

@@ -20,17 +20,26 @@ class Occupied(Exception):
 
 
 class ControlSocket:
-    """Listens at `path`. What a dead supervisor left there is known by its lock being free, and replaced."""
+    """Listens at `path`. What a dead supervisor left there is known by its lock being free, and replaced.
 
-    def __init__(self, path: Path) -> None:
+    `alias`: another name for it in the same folder, which belongs to whoever took it last.
+    """
+
+    def __init__(self, path: Path, alias: Path | None = None) -> None:
         """Raises `Occupied`, or `OSError` where the folder does not allow it."""
         self.path = path
+        self._alias = alias
         self._lock_path = Path(f"{path}.lock")
         self._lock = self._hold()
         try:
             self._socket = self._bind()
         except OSError:
             os.close(self._lock)
+            raise
+        try:
+            self._take_alias()
+        except OSError:
+            self.close()
             raise
 
     @property
@@ -53,6 +62,10 @@ class ControlSocket:
         return client
 
     def close(self) -> None:
+        if self._alias is not None:
+            with contextlib.suppress(OSError):  # it has gone, or is a socket by now
+                if self._alias.readlink() == Path(self.path.name):
+                    self._alias.unlink()
         for path in (self.path, self._lock_path):
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
@@ -90,6 +103,13 @@ class ControlSocket:
         listener.setblocking(False)
         listener.listen(_BACKLOG)
         return listener
+
+    def _take_alias(self) -> None:
+        if self._alias is not None:
+            fresh = Path(f"{self._alias}.new")
+            fresh.unlink(missing_ok=True)
+            fresh.symlink_to(self.path.name)
+            fresh.replace(self._alias)
 
 
 def _user_of(client: socket.socket) -> int:
