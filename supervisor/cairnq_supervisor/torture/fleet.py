@@ -23,6 +23,9 @@ Event = dict[str, Any]
 FAULTS = frozenset({"supervisor.fault", "keeper.fault", "worker.crashed", "keeper.crashed", "gateway.crashed"})
 """Events that no fault from outside excuses: they tell of errors in the program."""
 
+CRASHES = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE})
+"""How no process dies that is killed from outside."""
+
 _LOOK_S = 0.05
 _LAST_WORDS_S = 2.0
 _STARTS = {"worker.started": "worker", "keeper.started": "keeper"}
@@ -194,7 +197,7 @@ class Host:
         self.events[name] += 1
         if role := _STARTS.get(name):
             self._meet(role, event["pid"], process.pid)
-        if name in FAULTS:
+        if name in FAULTS or event.get("signal") in CRASHES:
             self.wrongs.append(f"host {self.number}: {json.dumps(event)}")
         if name == "supervisor.running" or self.wrongs:
             self._decided.set()
