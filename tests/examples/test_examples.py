@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from tests.support.documents import Reader, blocks_of
 from tests.support.routes import is_file
 
 REPOSITORY = Path(__file__).parents[2]
@@ -76,3 +79,16 @@ def test_files_reports_on_a_folder(url, tmp_path):
     said = output_of("files", "--database", url, str(tmp_path))
     assert "3 files to inspect\n3 files, 21 bytes in" in said
     assert f"the same content:\n    {tmp_path}/a.txt\n    {tmp_path}/b.txt" in said
+
+
+def test_files_by_hand_as_its_page_has_it(tmp_path):
+    folder = shutil.copytree(EXAMPLES / "files", tmp_path / "files")
+    with (
+        tempfile.TemporaryDirectory(prefix="cq-") as runtime,
+        Reader(folder, Path(runtime), replaced={"~/src": str(EXAMPLES / "demo")}) as reader,
+    ):
+        [by_hand] = [block for block in blocks_of(folder / "README.md") if "submit.py" in block.text]
+        reader.do(by_hand)
+        reader.run("cairnq drain")
+    assert " files to inspect\n" in reader.said
+    assert "lines  .py" in reader.said
