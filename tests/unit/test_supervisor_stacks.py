@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-ASKED = 1500
-"""Where all threads were walked without a lock, about 300 were enough to end it by SIGSEGV."""
+ASKED = 600
+"""Where all threads were walked without a lock, about 100 were enough to end it by SIGSEGV."""
 
 PROGRAM = """
 import os, sys, threading
