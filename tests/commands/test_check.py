@@ -174,6 +174,18 @@ def test_an_empty_database_is_76_where_migrate_is_off(project, bare, empty_datab
     assert "run cairnq migrate" in said.out
 
 
+def test_a_pooler_without_a_way_around_it_is_78_and_one_with_is_fine(project, bare, database, pooler, monkeypatch):
+    monkeypatch.setenv("CAIRNQ_DSN", pooler.dsn(database))
+    said = bare("check", "--json")
+    assert said.code == 78
+    assert [topic for topic, verdict in verdicts(said).items() if verdict == Verdict.FAULT] == ["pooler"]
+    monkeypatch.setenv("CAIRNQ_DSN", pooler.dsn(database))
+    monkeypatch.setenv("CAIRNQ_LISTEN_DATABASE", database)
+    said = bare("check", "--json")
+    assert said.code == 0, said.out
+    assert "goes around it" in said.out
+
+
 def test_rights_that_are_missing_are_named(project, bare, database, monkeypatch):
     role = f"worker_{name_of(database)}"
     monkeypatch.setenv("CAIRNQ_DSN", database.replace("postgres@", f"{role}@"))

@@ -17,8 +17,8 @@ from cairnq_supervisor.commands.serving import configured, exit_code, make_store
 from cairnq_supervisor.config import Configuration
 from cairnq_supervisor.pure import dsn
 from cairnq_supervisor.pure.exits import Exit
-from cairnq_supervisor.pure.findings import Finding, fault, ok, skipped
-from cairnq_supervisor.pure.judging import connection_budget, memory_budget
+from cairnq_supervisor.pure.findings import Finding, Verdict, fault, ok, skipped
+from cairnq_supervisor.pure.judging import connection_budget, memory_budget, pooler
 from cairnq_supervisor.pure.requests import Status
 from cairnq_supervisor.pure.settings import ConfigurationError, Settings
 from cairnq_supervisor.roles.application import (
@@ -127,7 +127,10 @@ async def _database(settings: Settings) -> list[Finding]:
         found = await survey(settings)
     except CairnQError as error:
         return [fault("database", str(error), code=exit_code(error, settings.database))]
-    return [_reached(found), await _schema(settings), *_rights(settings, found), _connections(settings, found)]
+    around = pooler(pooled=found.pooled, goes_around=settings.listen_database is not None)
+    if around.verdict is Verdict.FAULT:
+        return [_reached(found), around, skipped("schema", "not looked at through a pooler"), *_rights(settings, found)]
+    return [_reached(found), around, await _schema(settings), *_rights(settings, found), _connections(settings, found)]
 
 
 def _reached(found: Survey) -> Finding:

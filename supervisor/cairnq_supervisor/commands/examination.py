@@ -80,7 +80,7 @@ async def _database(settings: Settings) -> list[Finding]:
         found = await survey(settings)
         host_ms = time.time() * 1000
         return [
-            *_pooler(settings, found),
+            judging.pooler(pooled=found.pooled, goes_around=settings.listen_database is not None),
             judging.clock(database_ms=found.clock_ms, host_ms=host_ms),
             *_tables(settings, found),
             *(judging.snapshot(kind=each.kind, who=each.who, age_s=each.age_s) for each in found.holders),
@@ -98,16 +98,6 @@ async def _file(settings: Settings, found: FileSurvey) -> list[Finding]:
     if found.unknown:
         findings.append(warning("migrations", f"unknown here: {', '.join(found.unknown)}", _SAFE_STALENESS))
     return [*findings, await _notifications(settings, "the watch on the file")]
-
-
-def _pooler(settings: Settings, found: Survey) -> Iterator[Finding]:
-    if not found.pooled:
-        yield ok("pooler", "none stands before the database")
-    elif settings.listen_database is None:
-        advice = "set listen_database to a direct URL: beats and notifications need one, and then nothing is prepared"
-        yield fault("pooler", "a pooler stands before the database", advice)
-    else:
-        yield ok("pooler", "one stands before the database, and listen_database goes around it")
 
 
 def _tables(settings: Settings, found: Survey) -> Iterator[Finding]:

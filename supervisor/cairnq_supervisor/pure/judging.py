@@ -61,6 +61,16 @@ def connection_budget(*, workers: int, most: int, reserved: int, used: int) -> F
     return ok("connections", says)
 
 
+def pooler(*, pooled: bool, goes_around: bool) -> Finding:
+    """`goes_around`: there is a `listen_database`."""
+    if not pooled:
+        return ok("pooler", "none stands before the database")
+    if goes_around:
+        return ok("pooler", "one stands before the database, and listen_database goes around it")
+    advice = "set listen_database to a direct URL: beats and notifications need one, and then nothing is prepared"
+    return fault("pooler", "a pooler stands before the database", advice, code=Exit.CONFIG)
+
+
 def memory_budget(*, workers: int, booted: int, own: int, supervisor: int, granted: int | None) -> Finding:
     """Whether the processes of this host fit into its cgroup before their handlers take anything. Sizes are bytes.
 
