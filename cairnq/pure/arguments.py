@@ -146,20 +146,25 @@ class Submission(NamedTuple):
             raise InvalidArgument(f"unknown conflict strategy {conflict!r}; it is one of {', '.join(CONFLICTS)}")
         if metadata is not None and not isinstance(metadata, Mapping):
             raise InvalidArgument(f"metadata must be a mapping, not {type(metadata).__name__}")
-        return cls(
-            id=ids.new_task_id(),
-            name=task_name(name),
-            queue=text(queue, "queue", max_bytes=MAX_INDEXED_BYTES),
-            payload=jsonio.encode({} if payload is None else payload, "the payload"),
-            metadata=jsonio.encode(dict(metadata), "metadata") if metadata else "{}",
-            key=optional_text(key, "key", max_bytes=MAX_INDEXED_BYTES),
-            conflict=conflict,
-            max_attempts=integer(max_attempts, "max_attempts", least=1, most=MAX_INT4),
-            priority=integer(priority, "priority", least=-MAX_INT4, most=MAX_INT4),
-            parent_id=optional_text(parent_id, "parent_id"),
-            root_id=optional_text(root_id, "root_id", max_bytes=MAX_INDEXED_BYTES),
-            correlation_id=optional_text(correlation_id, "correlation_id", max_bytes=MAX_INDEXED_BYTES),
-            delay_ms=delay(delay_ms, run_at_delay_ms),
+        task = task_name(name)
+        queue = text(queue, "queue", max_bytes=MAX_INDEXED_BYTES)
+        body = jsonio.encode({} if payload is None else payload, "the payload")
+        about = jsonio.encode(dict(metadata), "metadata") if metadata else "{}"
+        key = optional_text(key, "key", max_bytes=MAX_INDEXED_BYTES)
+        return cls(  # by position, which takes a third of the time
+            ids.new_task_id(),
+            body,
+            task,
+            queue,
+            about,
+            integer(max_attempts, "max_attempts", least=1, most=MAX_INT4),
+            integer(priority, "priority", least=-MAX_INT4, most=MAX_INT4),
+            optional_text(parent_id, "parent_id"),
+            optional_text(root_id, "root_id", max_bytes=MAX_INDEXED_BYTES),
+            optional_text(correlation_id, "correlation_id", max_bytes=MAX_INDEXED_BYTES),
+            delay(delay_ms, run_at_delay_ms),
+            key,
+            conflict,
         )
 
 
