@@ -15,8 +15,6 @@ from cairnq_supervisor.torture.evidence import Change, Deed, Evidence, Note, Row
 from cairnq_supervisor.torture.proxy import Proxy
 from cairnq_supervisor.torture.schedule import Ability
 
-_ROWS_AT_ONCE = 1000
-
 
 @cache
 def statement(name: str) -> str:
