@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import http.client
 import socket
 from contextlib import asynccontextmanager
@@ -275,6 +276,30 @@ async def test_a_request_that_has_arrived_is_answered_whatever_crowd_came_right_
         await server.close()
         for sock in [*crowd, listener]:
             sock.close()
+
+
+class Scarce(socket.socket):
+    """A listener whose process has no descriptor left for the first connection."""
+
+    refusals = 1
+
+    def accept(self):
+        if self.refusals:
+            self.refusals -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return super().accept()
+
+
+async def test_a_connection_for_which_there_is_no_descriptor_is_accepted_later():
+    listener = Scarce(fileno=served.listen(LOOPBACK).detach())
+    server = HttpServer(listener, at_once)
+    await server.start()
+    try:
+        assert (await spoken(listener.getsockname()[1], b"GET / HTTP/1.0\r\n\r\n")).endswith(b"here\n")
+        assert listener.refusals == 0
+    finally:
+        await server.close()
+        listener.close()
 
 
 async def at_once(_path):
