@@ -34,6 +34,7 @@ class Occurrence:
 
 _LEVELS = {
     "supervisor.fault": Level.ERROR,
+    "keeper.fault": Level.ERROR,
     "supervisor.threads": Level.WARNING,
     "supervisor.gave-up": Level.ERROR,
     "drain.incomplete": Level.ERROR,

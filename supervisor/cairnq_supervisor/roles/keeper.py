@@ -190,7 +190,9 @@ class _Keeper:
         """Or give back: a worker's table, and its bell."""
         match received.message:
             case Lend(worker_id=worker_id, capacity=capacity, lease=lease):
-                if received.fd is not None:
+                if received.fd is None:
+                    self._link.emit("keeper.fault", worker_id=worker_id, error="no descriptor left for its lease table")
+                else:
                     self._tables[worker_id] = Lent(_attach(received.fd, capacity), lease)
             case LendBell(worker_id=worker_id, queue=queue):
                 if received.fd is not None:
