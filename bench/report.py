@@ -16,7 +16,7 @@ from bench.session import Session
 ABOUT = """\
 Ratios come first, each of runs side by side: medians, and in brackets the range over the runs. Rates and latencies
 depend on the machine and on what else it does. Each system is measured with the settings that its manual says are fast,
-and compared by the fastest of them. "worker us" and "server us" are processor time a task.
+and compared by the fastest of them. "worker us", "client us" and "server us" are processor time a task.
 """
 
 

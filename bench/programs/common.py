@@ -115,7 +115,7 @@ async def submit(
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
     took: list[int] = []
-    start = time.monotonic_ns()
+    start, cpu = time.monotonic_ns(), time.process_time()
     end = start + round(spec["seconds"] * 1e9)
     done = 0
     while done < spec["count"] and time.monotonic_ns() < end:
@@ -130,9 +130,10 @@ async def submit(
             await one({"text": text, "at_ns": before})
         took.append(time.monotonic_ns() - before)
         done += size
-    seconds = (time.monotonic_ns() - start) / 1e9
+    seconds, cpu = (time.monotonic_ns() - start) / 1e9, time.process_time() - cpu
     took.sort()
-    print(json.dumps({"count": done, "seconds": seconds, "p50_us": took[len(took) // 2] / 1000}), flush=True)
+    said = {"count": done, "seconds": seconds, "p50_us": took[len(took) // 2] / 1000, "cpu_us": cpu / done * 1e6}
+    print(json.dumps(said), flush=True)
 
 
 async def _until(moment_ns: int) -> None:

@@ -76,6 +76,7 @@ async function submit() {
   await told;
   const took = [];
   const start = now();
+  const started = process.cpuUsage();
   const end = start + BigInt(Math.round(spec.seconds * 1e9));
   let done = 0;
   while (done < spec.count && now() < end) {
@@ -92,9 +93,10 @@ async function submit() {
     done += size;
   }
   const seconds = Number(now() - start) / 1e9;
+  const { user, system } = process.cpuUsage(started);
   took.sort((a, b) => a - b);
   const p50 = took[Math.floor(took.length / 2)] / 1000;
-  process.stdout.write(`${JSON.stringify({ count: done, seconds, p50_us: p50 })}\n`);
+  process.stdout.write(`${JSON.stringify({ count: done, seconds, p50_us: p50, cpu_us: (user + system) / done })}\n`);
   await utils.release();
   process.exit(0);
 }

@@ -8,6 +8,7 @@ from functools import partial
 
 from bench import floors
 from bench.comparing import beside_peers
+from bench.counters import Observer
 from bench.figures import Figure, of_runs, short
 from bench.listener import listening
 from bench.session import Session, median
@@ -26,9 +27,13 @@ ENDLESS = 10**9
 class Submitted:
     rate: float
     p50_us: float
+    client_us: float = 0.0
+    server_us: float = 0.0
+    """Processor time a task; of the floors none is taken."""
 
     def __str__(self) -> str:
-        return f"{self.rate:,.0f} tasks/s, a call {short(self.p50_us / 1000)} ms"
+        cpu = f", client {short(self.client_us)} us, server {short(self.server_us)} us" if self.client_us else ""
+        return f"{self.rate:,.0f} tasks/s, a call {short(self.p50_us / 1000)} ms{cpu}"
 
 
 def measure(session: Session) -> Iterator[Figure]:
@@ -52,11 +57,22 @@ def _figures(
     rates = {key: [one.rate for one in runs] for key, runs in found.items()}
     yield from beside_peers(what, rates, OURS.name, musts)
     for key, runs in found.items():
-        detail = f"a call takes {short(median([one.p50_us for one in runs]) / 1000)} ms at p50"
+        p50_us, client_us, server_us = (
+            median([getattr(one, field) for one in runs]) for field in ("p50_us", "client_us", "server_us")
+        )
+        cpu = f", client {short(client_us)} us, server {short(server_us)} us a task" if client_us else ""
+        detail = f"a call takes {short(p50_us / 1000)} ms at p50{cpu}"
         yield of_runs(f"{what}: {key}", rates[key], "/s", detail, better="higher")
 
 
 def _submit(session: Session, system: System, seconds: float, *, bulk: int) -> Submitted:
-    with session.database(system) as dsn, listening(dsn, system.channel):
-        said = system.submit(dsn, count=ENDLESS, seconds=seconds, bulk=bulk)
-        return Submitted(said["count"] / said["seconds"], said["p50_us"])
+    with (
+        session.database(system) as dsn,
+        listening(dsn, system.channel),
+        Observer(session.server, dsn) as observer,
+        system.client(dsn, count=ENDLESS, seconds=seconds, bulk=bulk) as client,
+    ):
+        before = observer.spent()
+        said = system.result(client)
+        server_us = observer.spent().since(before).cpu / said["count"] * 1e6
+        return Submitted(said["count"] / said["seconds"], said["p50_us"], said["cpu_us"], server_us)
