@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
+from cairnq.db.cancelling import cancellations, heed_cancellation
 from cairnq.db.statements import Statements, quote_identifier
 from cairnq.pure.errors import CairnQError
 
@@ -95,6 +96,7 @@ class Listener:
             else:
                 self._on_notify(notification.channel, notification.payload)
 
+        asked = cancellations()
         connection.add_notify_handler(heard)  # of what comes with the answer to a statement
         try:
             for channel in (*self._channels, self._probe):
@@ -102,6 +104,7 @@ class Listener:
                 await connection.execute(statement.text.encode())
         except (psycopg.Error, OSError):
             return False
+        heed_cancellation(asked)
         delivering = asyncio.create_task(_deliver(connection, heard), name="cairnq listener delivery")
         proving = asyncio.create_task(self._prove(arrived), name="cairnq listener self-test")
         try:

@@ -18,6 +18,7 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from cairnq.db.borrow import borrow
+from cairnq.db.cancelling import cancellations, heed_cancellation
 from cairnq.db.connection import PsycopgSession, parse_dsn
 from cairnq.db.fault import Fault
 from cairnq.db.prepared import PreparedStatements
@@ -62,23 +63,29 @@ class PsycopgExecutor:
 
     async def connect(self) -> AsyncConnection[Any]:
         """A connection outside the pool: for checks that fail with the server's own words, and for LISTEN."""
+        asked = cancellations()
         connection = await AsyncConnection.connect(make_conninfo(**self._settings), autocommit=True)
         try:
             await self._configure(connection)
+            heed_cancellation(asked)
         except BaseException:
             await connection.close()
             raise
         return connection
 
     async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
+        asked = cancellations()
         pool = await self._ready_pool()
         connection = await self._check_out(pool)
         try:
             if self._pooled:
-                return await PsycopgSession(connection).rows(text, values)
-            return await self._prepared.rows(connection, text, values)
+                found = await PsycopgSession(connection).rows(text, values)
+            else:
+                found = await self._prepared.rows(connection, text, values)
         finally:
             await pool.putconn(connection)
+        heed_cancellation(asked)
+        return found
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Session]:
@@ -87,10 +94,12 @@ class PsycopgExecutor:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
+        asked = cancellations()
         async with self._connection() as connection:
             try:
                 async with connection.transaction():
                     yield PsycopgSession(connection)
+                    heed_cancellation(asked)
             except BaseException:
                 self._prepared.forget(connection)
                 raise
@@ -106,12 +115,14 @@ class PsycopgExecutor:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        asked = cancellations()
         pool = await self._ready_pool()
         connection = await self._check_out(pool)
         try:
             yield connection
         finally:
             await pool.putconn(connection)
+        heed_cancellation(asked)
 
     async def _check_out(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> AsyncConnection[Any]:
         """A connection, which is to be put back.
