@@ -60,10 +60,10 @@ class Ledger:
     # A worker's side.
 
     def hold(self, row: int, size: int) -> None:
-        self._words[self._word(row, _HELD)] = size
+        self._words[_HEADER_WORDS + row * _ROW_WORDS + _HELD] = size
 
     def run(self, row: int, size: int) -> None:
-        self._words[self._word(row, _RUNNING)] = size
+        self._words[_HEADER_WORDS + row * _ROW_WORDS + _RUNNING] = size
 
     def wait(self, row: int, *, waits: bool) -> None:
         """Whether this worker wants to hear of bytes that are freed."""

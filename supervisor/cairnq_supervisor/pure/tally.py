@@ -64,13 +64,13 @@ class Tally:
 
     def claimed(self, name: str, *, waited: float) -> None:
         """`waited` seconds, by the database's clock alone; below zero where it was set back."""
-        of_name = self._of(name)
+        of_name = self.names.get(name) or self._of(name)
         of_name.claimed += 1
         of_name.wait.observe(max(0.0, waited))
 
     def ended(self, name: str, fate: Fate, *, took: float | None) -> None:
         """`took` seconds; None: its handler never started."""
-        of_name = self._of(name)
+        of_name = self.names.get(name) or self._of(name)
         of_name.fates[fate] = of_name.fates.get(fate, 0) + 1
         if took is not None:
             of_name.duration.observe(took)

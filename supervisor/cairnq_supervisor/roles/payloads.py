@@ -44,7 +44,8 @@ class SharedBudget(PayloadBudget):
     def remove(self, size: int) -> None:
         super().remove(size)
         self._ledger.hold(self._row, self.used)
-        self._freed()
+        if self._most:
+            self._freed()
 
     def start(self, size: int) -> None:
         super().start(size)
@@ -53,7 +54,8 @@ class SharedBudget(PayloadBudget):
     def end(self, size: int) -> None:
         super().end(size)
         self._ledger.run(self._row, self.running)
-        self._freed()
+        if self._most:
+            self._freed()
 
     def limit(self) -> int | None:
         limit = super().limit()
@@ -64,9 +66,14 @@ class SharedBudget(PayloadBudget):
         return limit
 
     def admits(self, size: int) -> bool:
+        if not self._most:
+            return True
         self._starts = super().admits(size)
         self._note()
         return self._starts or super().admits(size)
+
+    def beyond(self, size: int) -> int | None:
+        return super().beyond(size) if self._most else None
 
     def told(self) -> None:
         """Bytes were freed. Whoever still wants some says so again when it is refused again.
@@ -81,5 +88,5 @@ class SharedBudget(PayloadBudget):
             self._ledger.wait(self._row, waits=not (self._claims and self._starts))
 
     def _freed(self) -> None:
-        if self._most and self._ledger.others_wait(self._row, self._freed_for):
+        if self._ledger.others_wait(self._row, self._freed_for):
             self._say(BytesFreed())

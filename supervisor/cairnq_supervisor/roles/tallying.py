@@ -32,14 +32,16 @@ class Tallying:
         """Both times are the database's: when it was due, and when the claim stamped it."""
         task = attempt.task
         self._tally.claimed(task.name, waited=(task.updated_at_ms - task.run_at_ms) / 1000)
-        self._tell_soon()
+        if self._timer is None:
+            self._tell_soon()
 
     def closed(self, attempt: Attempt) -> None:
         took = None
         if attempt.started_at is not None:
             took = (attempt.ended_at or self._clock()) - attempt.started_at
         self._tally.ended(attempt.task.name, fate_of(attempt), took=took)
-        self._tell_soon()
+        if self._timer is None:
+            self._tell_soon()
 
     def tell(self) -> None:
         """Now, for this may be the last time."""
@@ -49,8 +51,7 @@ class Tallying:
         self._say(Tallied(self._tally.encoded()))
 
     def _tell_soon(self) -> None:
-        if self._timer is None:
-            self._timer = self._loop.call_later(INTERVAL, self.tell)
+        self._timer = self._loop.call_later(INTERVAL, self.tell)
 
 
 def fate_of(attempt: Attempt) -> Fate:

@@ -39,7 +39,7 @@ class WatchedTable(LeaseTable):
 
     def hold(self, task_id: str, attempt: int, *, lease_s: float, sent: float) -> int:
         slot = super().hold(task_id, attempt, lease_s=lease_s, sent=sent)
-        held = self.capacity - self.free_slots
+        held = self.capacity - len(self._free_list())
         if held == 1:
             self._begin()
         if self._woken and held >= self._full_at:
