@@ -37,6 +37,12 @@ def test_dead_rows_count_by_share_and_by_number(live, dead, verdict):
     assert judging.dead_rows(live=live, dead=dead, vacuumed_ago_s=None, autovacuum=True).verdict is verdict
 
 
+def test_ages_are_told_as_people_tell_them():
+    told = judging.dead_rows(live=1, dead=0, vacuumed_ago_s=1068, autovacuum=True)
+    assert told.says.endswith("vacuumed 17.8m ago")
+    assert "backend 7, 1.5h old holds back vacuum" in judging.snapshot(kind="backend", who="7", age_s=5400).says
+
+
 def test_autovacuum_turned_off_is_a_fault_whatever_the_numbers():
     found = judging.dead_rows(live=1, dead=0, vacuumed_ago_s=60, autovacuum=False)
     assert found.verdict is Verdict.FAULT

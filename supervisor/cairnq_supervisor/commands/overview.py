@@ -7,6 +7,7 @@ from typing import Any
 
 from cairnq_supervisor.commands.answer import Block, Note, Record
 from cairnq_supervisor.pure.printable import clip
+from cairnq_supervisor.pure.quantities import format_age
 from cairnq_supervisor.pure.tabular import Column, Table
 
 Report = Mapping[str, Any]
@@ -88,7 +89,7 @@ def _queue(queue: Report, workers: Sequence[Report], rate: float | None, leaving
         f"{processes['ready']}/{processes['want']}",
         f"{queue['in_flight']}/{queue['concurrency'] * processes['want']}",
         f"{queue.get('backlog', 0):,}",
-        "" if oldest is None else _age(oldest / 1000),
+        "" if oldest is None else format_age(oldest / 1000),
         "" if rate is None else f"{rate:,.1f}",
     ]
 
@@ -111,7 +112,7 @@ def _worker(worker: Report) -> list[str]:
         f"{worker['succeeded']:,}",
         f"{worker['failed']:,}",
         "" if worker["rss"] is None else f"{worker['rss'] / 2**20:.0f}",
-        "" if worker["age_s"] is None else _age(worker["age_s"]),
+        "" if worker["age_s"] is None else format_age(worker["age_s"]),
         str(worker["loop_lag_ms"]),
         str(worker["pid"] or ""),
         f"{worker['released']:,}",
@@ -130,10 +131,3 @@ def _rates(report: Report, before: Report, elapsed: float) -> dict[str, float]:
 
 def _ended(worker: Report) -> int:
     return int(worker["succeeded"] + worker["failed"])
-
-
-def _age(seconds: float) -> str:
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{seconds / size:.1f}{unit}"
-    return f"{seconds:.0f}s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.findings import Finding, fault, ok, warning
-from cairnq_supervisor.pure.quantities import format_duration, format_size
+from cairnq_supervisor.pure.quantities import format_age, format_duration, format_size
 
 KEEPERS_CONNECTIONS = 2
 """One for beats and settling, one that listens."""
@@ -95,7 +95,7 @@ def memory_budget(*, workers: int, booted: int, own: int, supervisor: int, grant
 
 
 def dead_rows(*, live: int, dead: int, vacuumed_ago_s: int | None, autovacuum: bool) -> Finding:
-    last = "never vacuumed" if vacuumed_ago_s is None else f"vacuumed {format_duration(vacuumed_ago_s)} ago"
+    last = "never vacuumed" if vacuumed_ago_s is None else f"vacuumed {format_age(vacuumed_ago_s)} ago"
     says = f"about {live:,} live and {dead:,} dead rows, {last}"
     if not autovacuum:
         return fault("vacuum", f"autovacuum is off for cairnq_tasks ({says})", "turn it on: claims slow down without")
@@ -160,5 +160,5 @@ def stop_timeout(*, unit: str, stop_s: float | None, drain_s: float) -> Finding:
 
 
 def snapshot(*, kind: str, who: str, age_s: int | None) -> Finding:
-    age = "" if age_s is None else f", {format_duration(age_s)} old"
+    age = "" if age_s is None else f", {format_age(age_s)} old"
     return warning("old snapshot", f"{kind} {who}{age} holds back vacuum", "end it if nobody needs it")

@@ -32,6 +32,14 @@ def format_duration(seconds: float) -> str:
     return f"{seconds:g}s"
 
 
+def format_age(seconds: float) -> str:
+    """For people, rounded: 90 is "1.5m", 7 is "7s"."""
+    for unit in ("d", "h", "m"):
+        if seconds >= _SECONDS[unit]:
+            return f"{seconds / _SECONDS[unit]:.1f}{unit}"
+    return f"{seconds:.0f}s"
+
+
 def format_size(count: int) -> str:
     """For people, rounded: 1258291 is "1.2 MiB", 512 is "512 B"."""
     unit = max((unit for unit, factor in _BYTES.items() if count >= factor), key=_BYTES.__getitem__, default="B")
