@@ -20,13 +20,13 @@ if pid == 0:
         os.read(reader, 1)
     threading.Thread(target=waiting, daemon=True).start()
     def coming_and_going():
+        os.write(told, b"!")
         while True:
             threads = [threading.Thread(target=int) for _ in range(10)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-    os.write(told, b"!")
     coming_and_going()
 
 os.read(ready, 1)
