@@ -43,7 +43,7 @@ class PreparedStatements:
     async def _run(self, connection: AsyncConnection[Any], text: str, values: Sequence[Any]) -> list[Row]:
         known = self._known.get(connection)
         if known is None:
-            known = self._known[connection] = _Known({}, Transformer(connection))
+            known = self._known[connection] = _Known({}, Transformer())
         parameters = known.transformer.dump_sequence(plain(values), [PyFormat.TEXT] * len(values))
         async with connection.lock:
             if text not in known.names:
@@ -51,15 +51,18 @@ class PreparedStatements:
             connection.pgconn.send_query_prepared(known.names[text], parameters)
             result = await _answer(connection)
         known.transformer.set_pgresult(result)
-        return known.transformer.load_rows(0, result.ntuples, tuple)
+        try:
+            return known.transformer.load_rows(0, result.ntuples, tuple)
+        finally:
+            known.transformer.set_pgresult(None)  # or the last claim's payloads would stay, and nobody count them
 
 
 class _Known(NamedTuple):
-    """Of one connection."""
+    """Of one connection, which it must not hold: it goes when that does."""
 
     names: dict[str, bytes]
     transformer: abc.Transformer
-    """It turns values into parameters and columns into values, and remembers how."""
+    """It turns values into parameters and columns into values, and remembers how: in UTF-8, as each session of ours."""
 
 
 async def _prepared(connection: AsyncConnection[Any], text: str) -> bytes:
