@@ -17,6 +17,8 @@ from cairnq.store.base import TaskStore
 MAX_ROWS = 1_000
 MAX_BYTES = 16 * 2**20
 """Of one statement. PostgreSQL takes a message of up to 1 GiB; this much fills the pipe."""
+LOCK_S = 0.02
+"""Pause before a row is settled again that was locked: a few times what a commit takes."""
 _RELEASES = frozenset({Outcome.RELEASE, Outcome.INTERRUPT})
 
 
@@ -28,6 +30,8 @@ class Item:
     settlement: Settlement
     may_be_written: bool = False
     """An earlier statement had no reply: the row may be settled already."""
+    passed_by: int = 0
+    """How often its row was locked by another, and is held still."""
 
 
 class Settler:
@@ -212,9 +216,14 @@ class Settler:
         for item, standing in zip(absent, standings, strict=True):
             match standing:
                 case Standing.HELD:
-                    asyncio.get_running_loop().call_later(self._lease_s / 20, self._enqueue, item)
+                    asyncio.get_running_loop().call_later(self._pause_s(item), self._enqueue, item)
                 case _ if not self._close(item, self._written_after_all(item, standing)):
                     self._give_up(item, "its settlement matched no row")
+
+    def _pause_s(self, item: Item) -> float:
+        """Another claim may hold the lock of the row for the time of a commit; somebody's transaction for much longer."""
+        item.passed_by += 1
+        return min(LOCK_S * 2 ** min(item.passed_by - 1, 10), self._lease_s / 20)
 
     def _written_after_all(self, item: Item, standing: Standing) -> TaskStatus | None:
         may_be_own = item.may_be_written and item.attempt.is_trusted(self._clock())

@@ -45,8 +45,9 @@ class Exchanging(Claiming, Settling):
             if classify(error.__cause__ or error) in _UNDONE:
                 return None
             raise
+        moved = {row[0] for row in found[0] if not row[1]} if forgotten else set()
         answers = _answers(found[:-1], removed=bool(forgotten))
-        late = [kept(item) for item in forgotten if item.task_id not in answers]
+        late = [item if item.task_id in moved else kept(item) for item in forgotten if item.task_id not in answers]
         if late:
             statuses = await self.settle_many(worker_id, late)
             answers.update((item.task_id, status) for item, status in zip(late, statuses, strict=True) if status)
@@ -58,6 +59,8 @@ def _answers(found: Sequence[Sequence[Row]], *, removed: bool) -> dict[str, Task
     """The status of each task that a statement answered for. `removed`: the first of them removed its rows."""
     answers: dict[str, TaskStatus] = {}
     for position, part in enumerate(found):
-        forgot = removed and position == 0
-        answers.update((row[0], "succeeded" if forgot else row[1]) for row in part)
+        if removed and position == 0:
+            answers.update((row[0], "succeeded") for row in part if row[1])
+        else:
+            answers.update((row[0], row[1]) for row in part)
     return answers

@@ -119,10 +119,14 @@ class Settling(StatementRunner):
         return ["succeeded" if item.task_id in gone else next(settled) for item in settlements]
 
     async def _forget(self, worker_id: str, settlements: Sequence[Settlement]) -> set[str]:
-        if not settlements:
-            return set()
-        found = await self._rows("settle_forget", **settlement_values(worker_id, settlements))
-        return {row[0] for row in found}
+        """The tasks that are removed. What a beat moved under the statement is asked for again."""
+        gone: set[str] = set()
+        while settlements:
+            found = await self._rows("settle_forget", **settlement_values(worker_id, settlements))
+            gone |= {task_id for task_id, is_removed, *_ in found if is_removed}
+            moved = {task_id for task_id, is_removed, *_ in found if not is_removed}
+            settlements = [item for item in settlements if item.task_id in moved]
+        return gone
 
     async def _settle(self, worker_id: str, settlements: Sequence[Settlement]) -> Statuses:
         """One statement; where the database refuses a body, halves, until the culprit stands alone."""

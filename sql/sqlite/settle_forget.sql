@@ -1,5 +1,5 @@
 -- Settle successes of handlers that forget: the row is removed, unless a key points at it or a cancel was asked.
--- Params: :worker_id; arrays of one length :ids, :attempts. Result: id of each removed row. A row that is missing was not held,
+-- Params: :worker_id; arrays of one length :ids, :attempts. Result: id, and that the row is removed. A row that is missing was not held,
 -- or must be kept. Locks: the file's writer.
 with settlement (id, attempt) as materialized (
     select json_extract(s.value, '$[0]'), json_extract(s.value, '$[1]') from json_each(:(ids, attempts)) s
@@ -16,4 +16,4 @@ where id in (
         and t.cancel_requested_at_ms is null
         and not exists (select 1 from cairnq_task_keys k where k.task_id = t.id)
 )
-returning id
+returning id, true

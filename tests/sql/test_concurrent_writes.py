@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
 
-from cairnq.db.statements import Statements
+from cairnq.db.statements import Statement, Statements
 from cairnq.pure.envelope import worker_crashed
 from cairnq.pure.models import Beat, Settlement
 from cairnq.store.postgres import PostgresStore
+from tests.store.postgres.sessions import until_sessions
 
 ROWS = 40
 RACES = 40
 LEASE_MS = 600_000
+GATE = 20_261_201
 
 
 async def held(store: PostgresStore, count: int, worker_id: str = "w") -> list[str]:
@@ -56,6 +59,33 @@ async def test_forgetting_passes_a_locked_row_by(store, database):
     async with await locked(database, ids[1]):
         assert await store.settle_many("w", forget) == ["succeeded", None, "succeeded"]
     assert await store.settle_many("w", forget) == [None, "succeeded", None]
+
+
+@pytest.mark.statement("settle_forget")
+async def test_forgetting_passes_no_row_by_that_a_beat_moved_meanwhile(store, database, monkeypatch):
+    """The beat comes between the statement's snapshot and its locks: what is locked then is a newer version."""
+    ids = await held(store, 2)
+    get = Statements.get
+
+    def held_up(self: Statements, name: str, *rest: Any) -> Statement:
+        statement = get(self, name, *rest)
+        if name != "settle_forget":
+            return statement
+        assert statement.text.count("order by s.id") == 1
+        gate = f"where pg_advisory_lock_shared({GATE}) is not null order by s.id"
+        return replace(statement, text=statement.text.replace("order by s.id", gate))
+
+    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as gate:
+        await gate.execute("select pg_advisory_lock(%s)", [GATE])
+        with monkeypatch.context() as patched:
+            patched.setattr(Statements, "get", held_up)
+            forget = [Settlement.complete(task_id, 1, None, forget=True) for task_id in ids]
+            settling = asyncio.create_task(store.settle_many("w", forget))
+            await until_sessions(database, "wait_event = 'advisory'", bool)
+            assert await store.beat_many([Beat(ids[0], "w", 1, LEASE_MS)]) == [False]
+            await gate.execute("select pg_advisory_unlock(%s)", [GATE])
+            assert await settling == ["succeeded", "succeeded"]
+    assert await store.list() == []
 
 
 @pytest.mark.parametrize(

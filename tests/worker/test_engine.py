@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import psycopg
 import pytest
 
 from cairnq import CairnQ, DatabaseUnavailable, Registry, TaskContext, Worker
@@ -200,6 +201,31 @@ async def test_a_read_back_that_fails_is_asked_again(
         gate.open()
         await events.wait("lease.lost")
     assert len(events.all("database.failed")) == 1
+
+
+@pytest.mark.postgres
+async def test_a_row_that_another_locked_for_a_moment_is_settled_soon_after(
+    client: CairnQ, make_rig: MakeRig, store: Any, database: str
+) -> None:
+    """Another worker's claim may lock it for the time of a commit. A twentieth of this lease are three minutes."""
+    registry, gate, asked = Registry(), Gate(), asyncio.Queue()
+    registry.register("held", gate)
+    standing_many = store.standing_many
+
+    async def ask(*arguments: Any) -> Any:
+        asked.put_nowait(arguments)
+        return await standing_many(*arguments)
+
+    store.standing_many = ask
+    async with make_rig(registry, lease_s=3600.0), await psycopg.AsyncConnection.connect(database) as other:
+        task = await client.submit("held")
+        await gate.entered()
+        await other.execute("select from cairnq_tasks where id = %s for update", [task.id])
+        gate.open()
+        for _ in range(3):
+            await soon(asked.get())
+        await other.rollback()
+        assert (await soon(client.wait(task.id))).succeeded
 
 
 async def test_large_outcomes_are_spread_over_statements(client: CairnQ, make_rig: MakeRig, store: Any) -> None:
