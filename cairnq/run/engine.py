@@ -169,7 +169,11 @@ class Engine:
             for part in done:
                 part.result()
         except asyncio.CancelledError:
-            await self.drain(self._clock())
+            try:
+                await self.drain(self._clock())
+            finally:  # one that was cancelled too goes no further
+                if self._draining is not None:
+                    self._draining.cancel()
             raise
         finally:
             self._holdings.table.is_claiming = 0

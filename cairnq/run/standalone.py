@@ -109,12 +109,23 @@ class Standalone:
         try:
             await asyncio.wait({running, self._keeper_ended}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            if not running.done():
-                running.cancel()
-                await asyncio.wait({running})
+            await self._end(running)
         if self._keeper_ended.done():
             self._keeper_ended.result()
         running.result()
+
+    @staticmethod
+    async def _end(running: asyncio.Task[None]) -> None:
+        """Cancelled once it drains. Whoever is cancelled while they wait for that hands it on: then it leaves."""
+        if running.done():
+            return
+        running.cancel()
+        try:
+            await asyncio.wait({running})
+        except asyncio.CancelledError:
+            running.cancel()
+            await asyncio.wait({running})
+            raise
 
     def _hears(self, delivers: bool) -> None:
         """What was notified before this moment was notified to nobody."""
