@@ -221,7 +221,7 @@ class Settler:
                     self._give_up(item, "its settlement matched no row")
 
     def _pause_s(self, item: Item) -> float:
-        """Another claim may hold the lock of the row for the time of a commit; somebody's transaction for much longer."""
+        """Another claim may hold the row's lock for the time of a commit; a transaction of others for longer."""
         item.passed_by += 1
         return min(LOCK_S * 2 ** min(item.passed_by - 1, 10), self._lease_s / 20)
 
