@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -36,7 +37,10 @@ class DidNotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`seconds` of faults; then at most `patience` seconds for what is left. `listen_database`: as configured."""
+    """`seconds` of faults; then `patience` seconds for what is left, twice that while tasks end.
+
+    `listen_database`: as configured.
+    """
 
     seed: int
     seconds: float
@@ -141,10 +145,16 @@ class _Session:
         injector.heal()
 
     async def _until_finished(self, injector: Injector) -> None:
-        """What was not finished by then is for the audit to say."""
-        until = boottime() + self._plan.patience
-        async with self._telling("finishing", until, injector):
-            while await self._ground.unfinished() and boottime() < until:  # noqa: ASYNC110 - other processes' doing
+        """What was not finished by then is for the audit to say.
+
+        As long again while tasks end: where many have killed their workers these come back ever more slowly.
+        """
+        until = latest = boottime() + 2 * self._plan.patience
+        fewest = sys.maxsize
+        async with self._telling("finishing", latest, injector):
+            while (left := await self._ground.unfinished()) and boottime() < until:
+                if left < fewest:
+                    fewest, until = left, min(latest, boottime() + self._plan.patience)
                 await asyncio.sleep(_LOOK_S)
 
     async def _drained(self) -> None:
