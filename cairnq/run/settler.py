@@ -223,7 +223,7 @@ class Settler:
     def _pause_s(self, item: Item) -> float:
         """Another claim may hold the row's lock for the time of a commit; a transaction of others for longer."""
         item.passed_by += 1
-        return min(LOCK_S * 2 ** min(item.passed_by - 1, 10), self._lease_s / 20)
+        return min(LOCK_S * (1 << min(item.passed_by - 1, 10)), self._lease_s / 20)
 
     def _written_after_all(self, item: Item, standing: Standing) -> TaskStatus | None:
         may_be_own = item.may_be_written and item.attempt.is_trusted(self._clock())
