@@ -39,6 +39,21 @@ async def test_a_poison_task_ends_failed_and_costs_the_good_ones_beside_it_nothi
     assert await run.stop() == 0
 
 
+async def test_suspects_do_not_wait_ever_longer_for_the_process_that_the_one_before_has_killed(runs, client, gate):
+    """Each of its deaths has spent an attempt, so that they come to an end by themselves."""
+    run = await runs.start(ONE)
+    await run.ready()
+    await client.submit_many([{"name": "gated", "payload": gate.path} for _ in range(3)])
+    for _ in range(2):
+        (victim,) = {arrival.pid for arrival in await gate.arrivals(3)}
+        run.kill(victim)
+    for _ in range(4):
+        run.kill((await gate.arrival()).pid)
+    pauses = [(await run.event("worker.died", slot="s0"))["respawn_in_s"] for _ in range(4)]
+    assert max(pauses) <= 1.0
+    assert await run.stop() == 0
+
+
 async def test_a_full_worker_that_is_killed_twice_loses_nothing_and_its_tasks_run_alone(runs, client, gate):
     """As the kernel does it out of memory. The usual workers go on meanwhile."""
     run = await runs.start(ONE)

@@ -37,6 +37,9 @@ from cairnq_supervisor.system.wall import wall_offset
 UNKNOWN_CAPACITY = 8192
 """Leases in the table of a worker whose application only the child imports. Untouched memory costs nothing."""
 
+_SUSPECTS = Respawn(ceiling=1.0)
+"""A quarantine is there for processes to die in, and each death spends an attempt: the next suspect need not wait."""
+
 VOUCHED = frozenset({SeatState.READY, SeatState.QUIESCING, SeatState.DRAINING})
 """The states in which the supervisor vouches for what a worker holds."""
 
@@ -72,7 +75,7 @@ class WorkerSeat(Seat):
         steward: Steward,
         review: Callable[[], None],
     ) -> None:
-        super().__init__(house, Respawn(), review)
+        super().__init__(house, _SUSPECTS if queue.quarantine else Respawn(), review)
         self.queue = queue
         self.number = slot
         self.generation = generation
