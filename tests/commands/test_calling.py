@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 
 import pytest
 
+from cairnq_supervisor.commands import calling
 from cairnq_supervisor.pure import requests
 from cairnq_supervisor.pure.requests import VERSION, BadAnswer
 
@@ -34,6 +36,21 @@ def test_what_is_no_supervisor_or_another_one_is_69(bare, answering, command, an
 def test_a_refusal_of_the_supervisor_is_64(bare, answering):
     said = bare("pause", "x", "--socket", answering(requests.answered({"error": "no queue \x1b[31m'x'"})))
     assert (said.code, said.err) == (64, "cairnq: no queue \\x1b[31m'x'\n")
+
+
+def test_a_supervisor_whose_line_is_full_is_waited_for_and_not_taken_for_nobody(bare, nowhere, monkeypatch):
+    monkeypatch.setattr(calling, "_PATIENCE", 1)
+    with socket.socket(socket.AF_UNIX) as busy, contextlib.ExitStack() as line:
+        busy.bind("busy.sock")
+        busy.listen(0)
+        with contextlib.suppress(BlockingIOError):  # the line is full
+            while True:
+                waiting = line.enter_context(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)
+                waiting.connect("busy.sock")
+        said = bare("status", "--socket", "busy.sock")
+    assert (said.code, said.out) == (69, "")
+    assert "the supervisor at busy.sock accepts nobody" in said.err
 
 
 def test_an_answer_comes_back_as_it_was():

@@ -349,6 +349,24 @@ def test_a_control_socket_is_held_by_one_and_taken_over_from_the_dead(tmp_path):
         one.close()
 
 
+def test_an_alias_takes_no_name_from_a_supervisor_that_lives(tmp_path):
+    """A plain file that became a link since: its supervisor's own name is what the next one would go by too."""
+    name = tmp_path / "cairnq-a.sock"
+    living = ControlSocket(name)
+    later = ControlSocket(tmp_path / "cairnq-b.sock", name)
+    assert not name.is_symlink()
+    living.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cairnq-b.sock", "cairnq-b.sock.lock"]
+    latest = ControlSocket(tmp_path / "cairnq-c.sock", name)
+    assert name.readlink() == Path("cairnq-c.sock")
+    newest = ControlSocket(tmp_path / "cairnq-d.sock", name)
+    latest.close()
+    assert name.readlink() == Path("cairnq-d.sock")
+    for one in (later, newest):
+        one.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_of_many_that_race_for_a_control_socket_exactly_one_has_it(tmp_path):
     path, won = tmp_path / "control.sock", []
     barrier = threading.Barrier(8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import socket
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -71,23 +72,28 @@ def _connect(places: Sequence[Path], options: argparse.Namespace) -> socket.sock
             connection = _reached(place)
         except PermissionError as error:
             raise Refusal(Exit.UNAVAILABLE, f"{place} belongs to another user: {error.strerror}") from error
+        except BlockingIOError as error:
+            told = f"the supervisor at {place} accepts nobody; {_PATIENCE:.0f} s were waited"
+            raise Refusal(Exit.UNAVAILABLE, told) from error
         if connection is not None:
             return connection
     raise Refusal(Exit.UNAVAILABLE, _nobody(places, options))
 
 
 def _reached(place: Path) -> socket.socket | None:
-    """None: nobody listens there. Raises `PermissionError`."""
+    """None: nobody listens there. Raises `PermissionError`, or `BlockingIOError` where its line stays full."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(_PATIENCE)
+    # Python's own time-out makes the socket non-blocking, and such a one does not wait for room in the line.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(_PATIENCE), 0))
     try:
         connection.connect(str(place))
-    except PermissionError:
+    except (PermissionError, BlockingIOError):
         connection.close()
         raise
     except OSError:
         connection.close()
         return None
+    connection.settimeout(_PATIENCE)
     return connection
 
 
@@ -109,7 +115,7 @@ def _others(places: Sequence[Path]) -> Iterator[Path]:
     for place in sorted(found - set(places)):
         try:
             connection = _reached(place)
-        except PermissionError:
+        except (PermissionError, BlockingIOError):
             continue
         if connection is not None:
             connection.close()

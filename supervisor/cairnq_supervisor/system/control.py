@@ -6,10 +6,11 @@ import contextlib
 import fcntl
 import os
 import socket
+import stat
 import struct
 from pathlib import Path
 
-_BACKLOG = 16
+_BACKLOG = 128
 _MODE = 0o600
 _ROOT = 0
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
@@ -22,7 +23,8 @@ class Occupied(Exception):
 class ControlSocket:
     """Listens at `path`. What a dead supervisor left there is known by its lock being free, and replaced.
 
-    `alias`: another name for it in the same folder, which belongs to whoever took it last.
+    `alias`: another name for it in the same folder, which belongs to whoever took it last, unless it is the own name of
+    another that lives.
     """
 
     def __init__(self, path: Path, alias: Path | None = None) -> None:
@@ -36,11 +38,9 @@ class ControlSocket:
         except OSError:
             os.close(self._lock)
             raise
-        try:
+        self._bound = self.path.lstat()
+        with contextlib.suppress(OSError):  # it can be called by its own name
             self._take_alias()
-        except OSError:
-            self.close()
-            raise
 
     @property
     def descriptors(self) -> tuple[int, int]:
@@ -66,9 +66,11 @@ class ControlSocket:
             with contextlib.suppress(OSError):  # it has gone, or is a socket by now
                 if self._alias.readlink() == Path(self.path.name):
                     self._alias.unlink()
-        for path in (self.path, self._lock_path):
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(self.path.lstat(), self._bound):
+                self.path.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            self._lock_path.unlink()
         self._socket.close()
         os.close(self._lock)
 
@@ -105,11 +107,29 @@ class ControlSocket:
         return listener
 
     def _take_alias(self) -> None:
-        if self._alias is not None:
-            fresh = Path(f"{self._alias}.new")
-            fresh.unlink(missing_ok=True)
-            fresh.symlink_to(self.path.name)
-            fresh.replace(self._alias)
+        if self._alias is None or _lives(self._alias):
+            return
+        fresh = Path(f"{self._alias}.{os.getpid()}")
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(self.path.name)
+        fresh.replace(self._alias)
+
+
+def _lives(path: Path) -> bool:
+    """Whether it is the own socket of a supervisor, by the lock that this one holds."""
+    try:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            return False
+        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def _user_of(client: socket.socket) -> int:
