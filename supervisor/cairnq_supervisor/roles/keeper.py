@@ -53,6 +53,7 @@ class _Keeper:
         self._leaving = asyncio.Event()
         self._hears = False
         self._told_watching = False
+        self._unreachable: set[str] = set()
         self._closing: set[asyncio.Task[None]] = set()
         self._queues = [queue.name for queue in plan.settings.queues]
         self._retention = dict(plan.settings.retention)
@@ -132,7 +133,7 @@ class _Keeper:
 
     def _tell_watching(self) -> None:
         """Workers rest while notifications arrive *and* somebody looks for what none tells of."""
-        watching = self._hears and self._lookout.sees
+        watching = self._hears and self._lookout.sees and not self._unreachable
         if watching != self._told_watching:
             self._told_watching = watching
             self._link.send(Listening(watching))
@@ -191,15 +192,25 @@ class _Keeper:
         match received.message:
             case Lend(worker_id=worker_id, capacity=capacity, lease=lease):
                 if received.fd is None:
-                    self._link.emit("keeper.fault", worker_id=worker_id, error="no descriptor left for its lease table")
+                    self._cut_off(worker_id, "no descriptor left for its lease table")
                 else:
                     self._tables[worker_id] = Lent(_attach(received.fd, capacity), lease)
             case LendBell(worker_id=worker_id, queue=queue):
-                if received.fd is not None:
+                if received.fd is None:
+                    self._cut_off(worker_id, "no descriptor left for its bell")
+                else:
                     self._bells.hang(worker_id, queue, received.fd)
             case TakeBack(worker_id=worker_id):
                 self._bells.take_down(worker_id)
                 self._tables.pop(worker_id, None)
+                self._unreachable.discard(worker_id)
+                self._tell_watching()
+
+    def _cut_off(self, worker_id: str, error: str) -> None:
+        """It cannot be woken. While there is such a worker they all look for themselves."""
+        self._link.emit("keeper.fault", worker_id=worker_id, error=error)
+        self._unreachable.add(worker_id)
+        self._tell_watching()
 
 
 def _attach(fd: int, capacity: int) -> LeaseTable:
