@@ -21,7 +21,8 @@ class Attempt:
     """
 
     __slots__ = (
-        *("task", "payload_bytes", "table", "slot", "call", "settlement", "status", "lost", "started_at", "ended_at"),
+        *("task", "payload_bytes", "table", "slot", "call", "settlement", "otherwise", "status", "lost"),
+        *("started_at", "ended_at"),
         *("_on_closed", "_on_lost", "_event", "_waiter"),
     )
 
@@ -34,6 +35,8 @@ class Attempt:
         self.slot: int | None = slot
         self.call: Call | None = None
         self.settlement: Settlement | None = None
+        self.otherwise: Settlement | None = None
+        """What its call's end says of it, which came after an outcome was chosen and before it was written."""
         self.status: TaskStatus | None = None
         self.lost = False
         self.started_at: float | None = None
@@ -85,11 +88,13 @@ class Attempt:
             self.table.end(self.slot)
 
     def reopen(self) -> None:
-        """What was chosen was not written, and its handler goes on. Of one that is closed its end stands."""
+        """Nothing that was chosen is written: its handler goes on, or its call's end decides. Closed stays closed."""
         if self.slot is None:
             return
-        self.settlement = self.ended_at = None
-        self.table.reopen(self.slot)
+        self.settlement = None
+        if self.call is None or not self.call.has_returned:
+            self.ended_at = None
+            self.table.reopen(self.slot)
 
     def cancel_requested(self) -> bool:
         if self.slot is None:

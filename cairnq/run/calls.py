@@ -59,6 +59,10 @@ class Call:
         for attempt in attempts:
             attempt.call = self
 
+    @property
+    def has_returned(self) -> bool:
+        return self.phase is Phase.RETURNED
+
     def drop_lost(self) -> None:
         """Before the start: a batch goes without what was lost while it waited."""
         for attempt in self.attempts:

@@ -36,6 +36,8 @@ class Desk:
     outage: Outage
     settle: Callable[[Attempt, Settlement], None]
     lose: Callable[[Attempt, str], None]
+    on_settled: Callable[[], None]
+    """To be called when a handler's own transaction has settled an attempt."""
     submit: Callable[..., Awaitable[Task]]
     wait: Callable[..., Awaitable[Task]]
 
@@ -178,11 +180,12 @@ class TaskContext:
             task, _ = await desk.store.complete_in(self.task_id, desk.worker_id, fenced, attempt=self.attempt)
         except _SettledMeanwhile:
             return None
-        except BaseException as error:
+        except (Exception, asyncio.CancelledError) as error:
             if chosen is None or not await self._was_committed(chosen, error):
                 raise
             return await self._read_back()
         attempt.close(task.status)
+        desk.on_settled()
         return task
 
     @overload
@@ -259,7 +262,8 @@ class TaskContext:
     async def _was_committed(self, chosen: Settlement, error: BaseException) -> bool:
         """After a `succeed_in` that ended in an error with its settlement under way: did the commit get through?
 
-        Where it did not, the attempt is open again, or raises `LostLease` if it is this worker's no more.
+        Where it did not, the attempt is open again, or raises `LostLease` if it is this worker's no more. Where the
+        call has returned meanwhile, nobody is left to choose: it ends as its call did.
         """
         attempt, desk = self._attempt, self._desk
         try:
@@ -269,6 +273,8 @@ class TaskContext:
                 return await self._is_proven(chosen, error)
         finally:
             attempt.reopen()
+            if attempt.otherwise is not None:
+                desk.settle(attempt, attempt.otherwise)
         return False
 
     async def _is_proven(self, chosen: Settlement, error: Exception) -> bool:
@@ -286,4 +292,5 @@ class TaskContext:
             desk.lose(attempt, "nothing proves that its commit, which had no reply, was its own")
             raise LostLease(self.task_id) from error
         attempt.close(status)
+        desk.on_settled()
         return True

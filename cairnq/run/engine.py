@@ -84,6 +84,7 @@ class Engine:
             outage=self._outage,
             settle=self._settler.put,
             lose=self._lose,
+            on_settled=self._room_changed,
             submit=submit or store.submit,
             wait=Waiter(store, self._done).wait,
         )
@@ -261,7 +262,8 @@ class Engine:
         return True
 
     def _is_idle(self) -> bool:
-        return self._executor.is_idle and self._settler.is_idle and not self._claimer.is_busy
+        """What is still held then, a transaction of a handler settles that outlives its call."""
+        return self._executor.is_idle and self._settler.is_idle and not self._claimer.is_busy and not self._holdings
 
     def _is_done_cancelling(self) -> bool:
         """What is left runs on threads, and waiting does not help."""

@@ -284,8 +284,13 @@ class Executor:
         if outcomes.is_reported(call, ended):
             self._report(call, ended)
         for attempt in call.attempts:
-            if attempt.settlement is None and attempt.slot is not None:
-                self._desk.settle(attempt, outcomes.settlement_of(attempt, call, ended, self._desk.options))
+            if attempt.slot is None:
+                continue
+            settlement = outcomes.settlement_of(attempt, call, ended, self._desk.options)
+            if attempt.settlement is None:
+                self._desk.settle(attempt, settlement)
+            else:
+                attempt.otherwise = settlement
 
     def _report(self, call: Call, ended: Ended) -> None:
         first = call.attempts[0].task
