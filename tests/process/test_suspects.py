@@ -39,6 +39,20 @@ async def test_a_poison_task_ends_failed_and_costs_the_good_ones_beside_it_nothi
     assert await run.stop() == 0
 
 
+async def test_a_poison_task_among_short_ones_makes_suspects_of_none_that_had_returned(runs, client):
+    """Many of them wait for their settlement when it strikes, and it is the only one that runs."""
+    run = await runs.start(ONE.replace("concurrency = 20", "concurrency = 1"))
+    await run.ready()
+    items = [{"name": "echo", "payload": number} for number in range(300)]
+    items.insert(150, {"name": "poison"})
+    tasks = await client.submit_many(items)
+    for task in tasks:
+        done = await client.wait(task.id, timeout_ms=60_000)
+        assert (done.status, done.attempt) == (("failed", 3) if task.name == "poison" else ("succeeded", 1))
+    assert [event["suspects"] for event in run.heard if event["event"] == "worker.settled"] == [0, 0, 0]
+    assert await run.stop() == 0
+
+
 async def test_suspects_do_not_wait_ever_longer_for_the_process_that_the_one_before_has_killed(runs, client, gate):
     """Each of its deaths has spent an attempt, so that they come to an end by themselves."""
     run = await runs.start(ONE)

@@ -99,7 +99,7 @@ def test_what_was_on_its_way_back_unstarted_is_given_back_and_not_to_blame() -> 
     left.end(left.hold("a", 1, lease_s=30.0, sent=0.0))
     [entry] = left.entries()
     assert blamed(left) is None
-    assert settlement_of(entry, duty(), alone=False).outcome is Outcome.RELEASE
+    assert settlement_of(entry, duty(), guilty=None).outcome is Outcome.RELEASE
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,13 @@ def test_every_state_of_a_lease_has_its_outcome(
     state: LeaseState, alone: bool, released: bool, outcome: Outcome
 ) -> None:
     [entry] = table(a=state).entries()
-    settlement = settlement_of(entry, duty(released=released), alone=alone)
+    settlement = settlement_of(entry, duty(released=released), guilty=entry if alone else None)
     assert (settlement.task_id, settlement.attempt, settlement.outcome) == ("a", 1, outcome)
 
 
 def test_a_crash_says_how_the_process_ended_and_waits_for_the_backoff() -> None:
     [entry] = table(a=STARTED).entries()
-    settlement = settlement_of(entry, duty(), alone=False)
+    settlement = settlement_of(entry, duty(), guilty=None)
     error = json.loads(settlement.body or "")
     assert (error["code"], error["details"]) == ("worker_crashed", {"exit_code": None, "signal": 9})
     assert 500 <= settlement.delay_ms < 1000
@@ -134,8 +134,22 @@ def test_a_crash_says_how_the_process_ended_and_waits_for_the_backoff() -> None:
 def test_of_a_worker_that_was_ended_for_one_calls_sake_only_that_call_fails() -> None:
     guilty, neighbour = table(guilty=STARTED, neighbour=STARTED).entries()
     order = duty(released=True, overrun=("guilty",))
-    assert settlement_of(guilty, order, alone=False).outcome is Outcome.FAIL
-    assert settlement_of(neighbour, order, alone=False).outcome is Outcome.INTERRUPT
+    assert settlement_of(guilty, order, guilty=None).outcome is Outcome.FAIL
+    assert settlement_of(neighbour, order, guilty=None).outcome is Outcome.INTERRUPT
+
+
+def test_where_the_guilty_one_is_known_those_that_had_returned_are_given_back_unmarked() -> None:
+    left = table(a=ENDED, b=ENDED, c=STARTED, d=CLAIMED)
+    entries = left.entries()
+    guilty = culprit(entries, calls=left.in_flight_calls)
+    settlements = [settlement_of(entry, duty(), guilty=guilty) for entry in entries]
+    assert {settlement.task_id: settlement.outcome for settlement in settlements} == {
+        "a": Outcome.INTERRUPT,
+        "b": Outcome.INTERRUPT,
+        "c": Outcome.CRASH,
+        "d": Outcome.RELEASE,
+    }
+    assert json.loads(settlements[0].body or "")["code"] == "worker_crashed", "where it had but one attempt"
 
 
 def test_sweeps_come_early_then_by_thirds_of_a_lease_and_last_at_the_horizon() -> None:

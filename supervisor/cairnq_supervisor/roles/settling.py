@@ -33,6 +33,7 @@ _PATIENCE = 5.0
 """Seconds that a statement may take."""
 
 _SPENT = (Outcome.CRASH, Outcome.FAIL)
+_CRASHED = (*_SPENT, Outcome.SUSPECT)
 _UNSPENT = (Outcome.RELEASE, Outcome.INTERRUPT, Outcome.SUSPECT)
 
 T = TypeVar("T")
@@ -77,10 +78,10 @@ class Duties:
     async def _fulfil(self, duty: Settle) -> None:
         lent = self._tables.get(duty.worker_id)
         entries = lent.table.entries() if lent is not None else []
-        alone = culprit(entries, calls=lent.table.in_flight_calls) if lent is not None else None
-        settlements = [settlement_of(entry, duty, alone=entry is alone) for entry in entries]
+        guilty = culprit(entries, calls=lent.table.in_flight_calls) if lent is not None else None
+        settlements = [settlement_of(entry, duty, guilty=guilty) for entry in entries]
         left, became = await self._settle(duty, settlements)
-        crashed = [entry.task_id for entry in entries if _crashed(entry, duty)]
+        crashed = [settlement.task_id for settlement in settlements if settlement.outcome in _CRASHED]
         names = await self._insist(lambda store: store.names(crashed)) if crashed else {}
         self._link.send(
             Settled(
@@ -150,15 +151,11 @@ class Duties:
             self._link.emit("keeper.fault", worker_id=duty.worker_id, error=error)
 
 
-def _crashed(entry: Entry, duty: Settle) -> bool:
-    """Whether the worker died under this call, or was ended for its sake."""
-    return has_started(entry) and (not duty.released or entry.task_id in duty.overrun)
+def settlement_of(entry: Entry, duty: Settle, *, guilty: Entry | None) -> Settlement:
+    """Started: failed if it is the `guilty` one; given back where another is, or we ended the worker; else a suspect.
 
-
-def settlement_of(entry: Entry, duty: Settle, *, alone: bool) -> Settlement:
-    """Started: failed if it was `alone`, else a suspect; given back where we ended the worker. Not started: given back.
-
-    It counts as started where it has returned as well: its outcome died with the worker, but what it did is done.
+    Not started: given back. It counts as started where it has returned as well: its outcome died with the worker, but
+    what it did is done.
     """
     if not has_started(entry):
         return Settlement.release(entry.task_id, entry.attempt, started=False)
@@ -169,7 +166,9 @@ def settlement_of(entry: Entry, duty: Settle, *, alone: bool) -> Settlement:
     if duty.released:
         return Settlement.release(entry.task_id, entry.attempt, started=True, reason=envelope.interrupted(duty.reason))
     crash = envelope.worker_crashed(duty.reason, duty.details)
-    return Settlement.crash(entry.task_id, entry.attempt, crash, alone=alone, delay_ms=delay)
+    if guilty is not None and guilty is not entry:  # it had returned, and nobody suspects it
+        return Settlement.release(entry.task_id, entry.attempt, started=True, reason=crash)
+    return Settlement.crash(entry.task_id, entry.attempt, crash, alone=guilty is not None, delay_ms=delay)
 
 
 def sweep_times(lease: float, horizon: float) -> Sequence[float]:
