@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,6 +95,13 @@ class Call:
         """Whatever the handler left behind can write nothing through its contexts."""
         for context in self.contexts:
             context.seal()
+
+
+def arguments(handler: Handler, contexts: Sequence[Any]) -> tuple[Any, ...]:
+    """What the handler's function is called with."""
+    if handler.batch is not None:
+        return (list(contexts),)
+    return (contexts[0], handler.payload(contexts[0].payload)) if handler.takes_payload else (contexts[0],)
 
 
 def _bytes_of(attempts: list[Attempt]) -> int:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections import deque
 from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any
 
 from cairnq.pure import envelope as envelopes
 from cairnq.pure.models import Settlement
@@ -16,8 +13,7 @@ from cairnq.pure.quota import Usage
 from cairnq.run import outcomes
 from cairnq.run.aftermath import Aftermath
 from cairnq.run.attempt import Attempt
-from cairnq.run.blocking import BlockingContext
-from cairnq.run.calls import Call, Cut, Ended, Phase
+from cairnq.run.calls import Call, Cut, Ended, Phase, arguments
 from cairnq.run.context import Desk, TaskContext
 from cairnq.run.current import mark_log_records, performing
 from cairnq.run.deadlines import Deadlines
@@ -25,7 +21,7 @@ from cairnq.run.emit import Emit
 from cairnq.run.holdings import Holdings
 from cairnq.run.line import Line
 from cairnq.run.registry import Handler, Registry
-from cairnq.run.threads import Threads
+from cairnq.run.thread_calls import ThreadCalls
 
 
 class Executor:
@@ -52,8 +48,6 @@ class Executor:
         self._emit = emit
         self._concurrency = desk.options.concurrency
         self._running: set[Call] = set()
-        self._threadless: set[Call] = set()
-        """Of these, those that wait for a thread."""
         self._shown = 0
         self._shut: set[str] = set()
         self._loop = asyncio.get_running_loop()
@@ -72,11 +66,9 @@ class Executor:
         self._aftermath = Aftermath(self._resolve, on_room)
         self._deadlines = Deadlines(desk.options.max_run_s, desk.clock, self._time_out)
         mark_log_records()
-        self._threads = Threads(
-            self._concurrency, "cairnq-handler", on_none=lambda reason: emit("threads.exhausted", reason=reason)
+        self._on_threads = ThreadCalls(
+            self._concurrency, self._context, begin=self._begin_on_thread, returned=self._returned, emit=emit
         )
-        self._back_from_threads: deque[tuple[Call, Ended]] = deque()
-        self._is_told = False
 
     @property
     def is_idle(self) -> bool:
@@ -113,9 +105,9 @@ class Executor:
     def release_waiting(self) -> None:
         """Give back what never started."""
         self._line.clear()
-        for call in tuple(self._threadless):
+        for call in self._on_threads.waiting:
             call.cut_short(Cut.DRAIN)
-            self._start_on_thread(call)
+            self._on_threads.start(call)
 
     def lose(self, attempt: Attempt, why: str) -> None:
         """The lease is gone: flag the context first, then cancel the handler, and settle nothing."""
@@ -151,7 +143,7 @@ class Executor:
     def close(self) -> None:
         self._line.close()
         self._deadlines.close()
-        self._threads.close()
+        self._on_threads.close()
 
     def _grouped(self, attempts: Iterable[Attempt]) -> list[tuple[Handler, list[Attempt]]]:
         """A group for each call, in the order of the claim; a batch stands where the first of its tasks does."""
@@ -208,32 +200,19 @@ class Executor:
             # Each call in a context of its own: the one from which it happens to be started is often another call's.
             call.task = self._context.copy().run(self._loop.create_task, self._perform(call))
         else:
-            self._start_on_thread(call)
+            self._on_threads.start(call)
 
-    def _start_on_thread(self, call: Call) -> None:
-        """Where the system has no thread left it waits for one, unspent: that says nothing of the task."""
-        self._threadless.discard(call)
-        if call.cut is not None:
-            self._returned(call, Ended(error=asyncio.CancelledError()))
-        elif not self._threads.is_ready(or_later=partial(self._try_again, call)):
-            self._threadless.add(call)
-        else:
-            now = self._desk.clock()
-            self._deadlines.set(call, now)
-            call.begin(now)
-            contexts = [BlockingContext(context, self._loop) for context in call.contexts]
-            self._threads.run(partial(self._perform_on_thread, call, contexts))
-
-    def _try_again(self, call: Call) -> None:
-        if call in self._threadless:
-            self._start_on_thread(call)
+    def _begin_on_thread(self, call: Call) -> None:
+        now = self._desk.clock()
+        self._deadlines.set(call, now)
+        call.begin(now)
 
     async def _perform(self, call: Call) -> None:
         try:
             # Not before this very moment: should a neighbour kill the process until then, the attempt is not spent.
             call.begin(self._desk.clock())
             with performing(call.attempts[0].task):
-                value = await call.handler.fn(*_arguments(call.handler, call.contexts))
+                value = await call.handler.fn(*arguments(call.handler, call.contexts))
         except BaseException as error:  # the border to the handler: whatever it raises is an outcome
             if isinstance(error, GeneratorExit) and not self._loop.is_running():
                 raise  # nobody raised it: the loop is over, and what it left is put away
@@ -241,29 +220,6 @@ class Executor:
             self._context.run(self._returned, call, Ended(error=error))
         else:
             self._context.run(self._returned, call, Ended(value=value))
-
-    def _perform_on_thread(self, call: Call, contexts: list[BlockingContext]) -> None:
-        try:
-            with performing(call.attempts[0].task):
-                ended = Ended(value=call.handler.fn(*_arguments(call.handler, contexts)))
-        except BaseException as error:  # noqa: BLE001 - the border to the handler: whatever it raises is an outcome
-            ended = Ended(error=error)
-        self._back_from_threads.append((call, ended))
-        if not self._is_told and not self._loop.is_closed():
-            self._is_told = True  # one wake of the loop for all that end before it has looked
-            self._loop.call_soon_threadsafe(self._collect, context=self._context)
-
-    def _collect(self) -> None:
-        """What came back from threads. Told again by whatever ends from here on."""
-        self._is_told = False
-        try:
-            while self._back_from_threads:
-                call, ended = self._back_from_threads.popleft()
-                self._threads.ended()
-                self._returned(call, ended)
-        finally:
-            if self._back_from_threads:
-                self._loop.call_soon(self._collect)
 
     def _returned(self, call: Call, ended: Ended) -> None:
         """Its slot is free, and the next call starts first, where one waits."""
@@ -324,9 +280,3 @@ class Executor:
             self._desk.settle(attempt, settlement)
         first = call.attempts[0].task
         self._emit("task.timed_out", name=first.name, task_id=first.id, attempt=first.attempt, tasks=len(late))
-
-
-def _arguments(handler: Handler, contexts: list[Any]) -> tuple[Any, ...]:
-    if handler.batch is not None:
-        return (list(contexts),)
-    return (contexts[0], handler.payload(contexts[0].payload)) if handler.takes_payload else (contexts[0],)

@@ -18,7 +18,7 @@ Current thread 0x00007f02 (most recent call first):
 
 Thread 0x00007f03 (most recent call first):
   File "/srv/shop/tasks.py", line 70 in report
-  File "/srv/venv/cairnq/run/executor.py", line 220 in _perform_on_thread
+  File "/srv/venv/cairnq/run/thread_calls.py", line 68 in _perform
   File "/usr/lib/python3.11/threading.py", line 982 in run
 """
 
@@ -28,7 +28,7 @@ def test_what_is_below_the_engines_call_is_left_out():
     assert [line.rpartition(" in ")[2] for line in lines if line.startswith("  File")] == [
         *("wait", "get"),
         *("_decode", "resize", "_perform"),
-        *("report", "_perform_on_thread"),
+        *("report", "_perform"),
     ]
     assert sum(line.endswith("(most recent call first):") for line in lines) == 3
 

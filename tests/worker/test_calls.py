@@ -364,16 +364,16 @@ async def test_what_ends_on_threads_while_the_loop_is_busy_wakes_it_once(client:
     registry, gate, collections = Registry(), ThreadGate(), 0
     registry.register("plain", gate)
     async with make_rig(registry, concurrency=4) as rig:
-        executor = rig.engine._executor
-        executor._back_from_threads = back = _Announcing()
-        collect = executor._collect
+        on_threads = rig.engine._executor._on_threads
+        on_threads._back = back = _Announcing()
+        collect = on_threads._collect
 
         def counting() -> None:
             nonlocal collections
             collections += 1
             collect()
 
-        executor._collect = counting  # type: ignore[method-assign]
+        on_threads._collect = counting  # type: ignore[method-assign]
         tasks = [await client.submit("plain", number) for number in range(4)]
         rig.engine.wake()
         for _ in tasks:

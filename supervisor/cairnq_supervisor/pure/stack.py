@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _FRAME = re.compile(r'  File "(?P<file>[^"]+)", line \d+ in (?P<name>.+)')
-_CALLER = ("/cairnq/run/executor.py", "_perform")
+_CALLERS = ("/cairnq/run/executor.py", "/cairnq/run/thread_calls.py")
+_CALLS = "_perform"
 """Where the engine calls handlers: what is more recent is the handler's own."""
 
 
@@ -35,5 +36,4 @@ def guilty(dump: str) -> str | None:
 
 
 def _is_caller(frame: re.Match[str]) -> bool:
-    file, name = _CALLER
-    return frame["file"].endswith(file) and frame["name"].startswith(name)
+    return frame["file"].endswith(_CALLERS) and frame["name"] == _CALLS
