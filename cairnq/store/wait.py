@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from cairnq.pure import arguments
-from cairnq.pure.errors import CairnQError, TaskTimeout
+from cairnq.pure.errors import CairnQError, DatabaseUnavailable, TaskTimeout
 from cairnq.pure.models import Task
 from cairnq.store.base import TaskStore
 
@@ -125,18 +125,22 @@ class Waiter:
         self._watch = watch
 
     async def wait(self, task_id: str, *, timeout_ms: int, poll_ms: int, max_poll_ms: int) -> Task:
-        """The task once it is terminal. Raises `TaskTimeout` after `timeout_ms`; the task runs on."""
+        """The task once it is terminal. Raises `TaskTimeout` after `timeout_ms`; the task runs on.
+
+        An outage of the database is waited out too; one that lasts till then raises `DatabaseUnavailable`.
+        """
         arguments.text(task_id, "the task's id")
         deadline = _deadline(timeout_ms)
         pauses = _Pauses(poll_ms, max_poll_ms)
         async with self._watch.watching(task_id) as done:
             while True:
                 done.clear()
-                ref = await self._store.get_status(task_id)
-                if ref is not None and ref.is_terminal:
-                    task = await self._store.get(task_id)
-                    if task is not None and task.is_terminal:  # else retried, or purged, between the two reads
-                        return task
+                with _outage_until(deadline):
+                    ref = await self._store.get_status(task_id)
+                    if ref is not None and ref.is_terminal:
+                        task = await self._store.get(task_id)
+                        if task is not None and task.is_terminal:  # else retried, or purged, between the two reads
+                            return task
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
                     return await self._last_look(task_id, None, timeout_ms)
@@ -148,16 +152,18 @@ class Waiter:
         deadline = _deadline(timeout_ms)
         pauses = _Pauses(poll_ms, max_poll_ms)
         watched: str | None = None
+        standing: str | None = None
         while True:
             async with self._watch.watching(watched) as done:
                 while True:
                     done.clear()
-                    ref = await self._store.get_status_by_key(key)
-                    if ref is not None and ref.is_terminal:
-                        task = await self._store.get_by_key(key)
-                        if task is not None and task.is_terminal:
-                            return task
-                    standing = None if ref is None else ref.id
+                    with _outage_until(deadline):
+                        ref = await self._store.get_status_by_key(key)
+                        standing = None if ref is None else ref.id
+                        if ref is not None and ref.is_terminal:
+                            task = await self._store.get_by_key(key)
+                            if task is not None and task.is_terminal:
+                                return task
                     remaining = deadline - time.monotonic()
                     if remaining <= 0:
                         return await self._last_look(standing, key, timeout_ms)
@@ -211,6 +217,16 @@ class _Pauses:
 
 def _deadline(timeout_ms: int) -> float:
     return time.monotonic() + arguments.integer(timeout_ms, "timeout_ms", least=0, most=2**53) / 1000
+
+
+@contextmanager
+def _outage_until(deadline: float) -> Iterator[None]:
+    """Reads are repeated anyway: that the database is away for a moment is no news of the task."""
+    try:
+        yield
+    except DatabaseUnavailable:
+        if time.monotonic() >= deadline:
+            raise
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:
