@@ -21,6 +21,7 @@ from cairnq.db.borrow import borrow
 from cairnq.db.cancelling import cancellations, heed_cancellation
 from cairnq.db.connection import PsycopgSession, parse_dsn
 from cairnq.db.fault import Fault
+from cairnq.db.finishing import Finishing
 from cairnq.db.prepared import PreparedStatements
 from cairnq.db.session import Row, Session
 from cairnq.db.sqlstate import classify
@@ -33,6 +34,9 @@ CHECKOUT_TIMEOUT_S = 10.0
 
 ATTEMPT_S = 1.0
 """In an outage a waiting call makes the pool try again this often, so that work goes on within seconds after it."""
+
+CLOSE_TIMEOUT_S = 5.0
+"""How long a close waits for connections that are still being given back, as the pool does for its workers."""
 
 _inherited: list[AsyncConnectionPool[AsyncConnection[Any]]] = []
 """A forked child keeps its parent's pools for ever: their end would be noisy, and closing them the parent's loss."""
@@ -53,6 +57,7 @@ class PsycopgExecutor:
         self._closed = False
         self._latest = _LatestAttempt()
         self._prepared = PreparedStatements()
+        self._finishing = Finishing()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
         self._opening: asyncio.Lock | None = None
@@ -83,7 +88,7 @@ class PsycopgExecutor:
             else:
                 found = await self._prepared.rows(connection, text, values)
         finally:
-            await pool.putconn(connection)
+            await self._finishing.run(pool.putconn(connection))
         heed_cancellation(asked)
         return found
 
@@ -111,7 +116,11 @@ class PsycopgExecutor:
         self._closed = True
         pool, self._pool = self._pool, None
         if pool is not None and self._owner == (os.getpid(), asyncio.get_running_loop()):
-            await pool.close()
+            await self._finishing.run(self._close(pool))
+
+    async def _close(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
+        await pool.close()
+        await self._finishing.settle(CLOSE_TIMEOUT_S)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[AsyncConnection[Any]]:
@@ -121,7 +130,7 @@ class PsycopgExecutor:
         try:
             yield connection
         finally:
-            await pool.putconn(connection)
+            await self._finishing.run(pool.putconn(connection))
         heed_cancellation(asked)
 
     async def _check_out(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> AsyncConnection[Any]:
@@ -150,6 +159,7 @@ class PsycopgExecutor:
             if self._pool is not None and self._owner is not None and self._owner[0] != owner[0]:
                 _inherited.append(self._pool)
             self._owner, self._pool, self._opening = owner, None, asyncio.Lock()
+            self._finishing = Finishing()
         if self._pool is None:
             assert self._opening is not None
             async with self._opening:
