@@ -1,16 +1,33 @@
 -- Prepare a connection of ours for its session's life (never behind a transaction pooler, where plans are custom).
--- Params: none. Result: one row of no meaning. It runs our statements and each of them walks an index by design, so it
+-- Params: none. Result: rows of no meaning. It runs our statements and each of them walks an index by design, so it
 -- is planned once (generic plans) and statistics, missing after a restore or stale after a burst, get no say
--- (docs/decisions/0004-plans-by-settings.md). The last four are what the statements are written for, whatever the
--- database or the role says.
-select set_config('plan_cache_mode', 'force_generic_plan', false),
-    set_config('jit', 'off', false),
-    set_config('enable_seqscan', 'off', false),
-    set_config('enable_bitmapscan', 'off', false),
-    set_config('enable_hashjoin', 'off', false),
-    set_config('enable_mergejoin', 'off', false),
-    set_config('enable_sort', 'off', false),
-    set_config('default_transaction_isolation', 'read committed', false),
-    set_config('client_encoding', 'UTF8', false),
-    set_config('extra_float_digits', '1', false),
-    set_config('array_nulls', 'on', false)
+-- (docs/decisions/0004-plans-by-settings.md). The rest is what the statements are written for, whatever the database
+-- or the role says, where this server knows it; a time-out that the URL itself asks for stays.
+select set_config(ours.name, ours.setting, false)
+from (values
+    ('plan_cache_mode', 'force_generic_plan'),
+    ('jit', 'off'),
+    ('enable_seqscan', 'off'),
+    ('enable_bitmapscan', 'off'),
+    ('enable_hashjoin', 'off'),
+    ('enable_mergejoin', 'off'),
+    ('enable_sort', 'off'),
+    ('enable_indexscan', 'on'),
+    ('enable_indexonlyscan', 'on'),
+    ('enable_tidscan', 'on'),
+    ('enable_nestloop', 'on'),
+    ('enable_material', 'on'),
+    ('enable_memoize', 'on'),
+    ('enable_hashagg', 'on'),
+    ('enable_incremental_sort', 'on'),
+    ('default_transaction_isolation', 'read committed'),
+    ('client_encoding', 'UTF8'),
+    ('extra_float_digits', '1'),
+    ('array_nulls', 'on'),
+    ('statement_timeout', '0'),
+    ('lock_timeout', '0'),
+    ('transaction_timeout', '0'),
+    ('idle_session_timeout', '0')
+) as ours (name, setting)
+join pg_settings as known on known.name = ours.name
+where known.source <> 'client' or ours.name not like '%timeout'

@@ -146,7 +146,7 @@ async def test_a_cancel_while_the_result_is_written_is_obeyed(
 async def test_a_lock_that_is_not_had_in_time_is_named_and_may_be_asked_for_again(
     store: PostgresStore, somebody: psycopg.AsyncConnection[Any], database: str, write: str
 ) -> None:
-    """Where the role or the URL sets a lock_timeout."""
+    """Where the URL sets a lock_timeout."""
     hurried = PostgresStore(database + "?options=-c%20lock_timeout%3D20ms", installation=store.installation)
     task = await claimed(store)
     await lock(somebody, task)

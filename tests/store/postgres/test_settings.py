@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
 
 from cairnq import CairnQ, Settlement
+from cairnq.db.connection import PsycopgSession
+from tests.store.postgres.sessions import until_blocked
 from tests.support.tasks import LEASE_MS, ME, claimed
 
 VALUE = {"text": "\u00e4\u20ac\U0001f600 \\ ' \"", "third": 1 / 3, "nulls": [None, "null", "NULL"]}
@@ -22,7 +25,18 @@ SETTINGS = {
     "standard_conforming_strings": "off",
     "DateStyle": "German",
     "transform_null_equals": "on",
+    "enable_indexscan": "off",
+    "enable_nestloop": "off",
 }
+
+PLANS = ("indexscan", "indexonlyscan", "tidscan", "nestloop", "material", "memoize", "hashagg", "incremental_sort")
+OURS = {f"enable_{plan}": ("off", "on") for plan in PLANS} | {
+    "statement_timeout": ("60s", "0"),
+    "lock_timeout": ("60s", "0"),
+    "transaction_timeout": ("60s", "0"),
+    "idle_session_timeout": ("60s", "0"),
+}
+"""What somebody may set for all, and what our sessions have all the same."""
 
 
 @pytest.fixture
@@ -64,6 +78,45 @@ async def test_writes_that_meet_wait_for_each_other_whatever_isolation_is_set(
         task = await claimed(client.store)
         beats = [client.store.heartbeat(task.id, ME, LEASE_MS, attempt=1) for _ in range(8)]
         assert {beaten.id for beaten in await asyncio.gather(*beats)} == {task.id}
+
+
+@pytest.mark.parametrize("name", OURS)
+async def test_a_session_of_ours_has_what_its_statements_are_written_for(
+    database: str, set_for_all: Callable[[str, str], None], name: str
+) -> None:
+    theirs, ours = OURS[name]
+    known = "select setting from pg_settings where name = $1"
+    async with CairnQ.postgres(database) as client:
+        executor: Any = client.store._executor  # type: ignore[attr-defined]
+        if not await executor.rows(known, [name]):
+            pytest.skip(f"this server does not know {name}")
+        set_for_all(name, theirs)
+        connection = await executor.connect()  # as one that listens
+        assert await PsycopgSession(connection).rows(known, [name]) == [(ours,)]
+        await connection.close()
+    async with CairnQ.postgres(database) as client:
+        assert await client.store._executor.rows(known, [name]) == [(ours,)]  # type: ignore[attr-defined]
+
+
+async def test_a_submit_waits_for_a_lock_whatever_time_out_is_set(
+    database: str, set_for_all: Callable[[str, str], None]
+) -> None:
+    async with CairnQ.postgres(database) as client:
+        await client.submit("x")
+    set_for_all("lock_timeout", "1ms")
+    async with CairnQ.postgres(database) as client, await psycopg.AsyncConnection.connect(database) as blocking:
+        await blocking.execute("set lock_timeout = 0")
+        await blocking.execute("lock table cairnq_tasks in access exclusive mode")
+        submitting = asyncio.create_task(client.submit("x"))
+        await until_blocked(database, submitting)
+        await blocking.rollback()
+        assert (await submitting).queued
+
+
+async def test_a_time_out_that_the_url_asks_for_is_kept(database: str) -> None:
+    asking = "&" if "?" in database else "?"
+    async with CairnQ.postgres(f"{database}{asking}options=-c%20statement_timeout%3D45s") as client:
+        assert await client.store._executor.rows("show statement_timeout", []) == [("45s",)]  # type: ignore[attr-defined]
 
 
 async def test_the_encoding_of_the_url_and_of_the_environment_is_not_that_of_payloads(
