@@ -79,6 +79,15 @@ class PsycopgSession:
             raise _cause_of(aborted) from None
         return [await _fetched(cursor) for cursor in cursors]
 
+    async def read_committed(self, text: str, values: Sequence[Any]) -> list[Row]:
+        """One statement in a transaction that says so, in one round trip: where the server's default is another."""
+        asked = [("begin isolation level read committed", ()), (text, values), ("commit", ())]
+        try:
+            return (await self.together(asked))[1]
+        except psycopg.Error:
+            await self._connection.rollback()  # what failed was skipped to its end, the commit too
+            raise
+
     async def query(self, text: str, values: Sequence[Any]) -> list[Any]:
         """Rows as dictionaries, for the caller's own statements."""
         async with psycopg.AsyncRawCursor(self._connection, row_factory=dict_row) as cursor:

@@ -54,6 +54,8 @@ class PsycopgExecutor:
         self._min_size = min_size
         self._max_size = max_size
         self._pooled = pooled
+        self._begins = False
+        """Whether a statement must say that it is read committed, as no session behind the pooler is told."""
         self._closed = False
         self._latest = _LatestAttempt()
         self._prepared = PreparedStatements()
@@ -83,7 +85,9 @@ class PsycopgExecutor:
         pool = await self._ready_pool()
         connection = await self._check_out(pool)
         try:
-            if self._pooled:
+            if self._begins:
+                found = await PsycopgSession(connection).read_committed(text, values)
+            elif self._pooled:
                 found = await PsycopgSession(connection).rows(text, values)
             else:
                 found = await self._prepared.rows(connection, text, values)
@@ -212,6 +216,8 @@ class PsycopgExecutor:
         connection.adapters.register_dumper(int, Int8Dumper)
         if self._pooled:
             connection.prepare_threshold = None
+            [(isolation,)] = await PsycopgSession(connection).rows("show default_transaction_isolation", ())
+            self._begins = isolation not in ("read committed", "read uncommitted")
             return
         connection.prepare_threshold = 0
         await connection.execute(Statements(self.dialect, None).get("connection").text.encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn, TypeVar
 
@@ -95,12 +95,17 @@ class StatementRunner:
             raise_translated(error, own=True)
 
     async def _once(self, name: str, conditions: Collection[str] = (), /, **values: Any) -> list[Row]:
-        """One statement in a transaction of its own, by the shortest way there is, and not repeated."""
+        """As `_rows`, by the shortest way there is."""
         statement = (await self._ready_statements()).get(name, conditions)
-        try:
-            return await self._executor.rows(statement.text, statement.arrange(values))
-        except Exception as error:  # noqa: BLE001 - raised again, as ours
-            raise_translated(error, own=True)
+        arranged = statement.arrange(values)
+
+        async def run() -> list[Row]:
+            try:
+                return await self._executor.rows(statement.text, arranged)
+            except Exception as error:  # noqa: BLE001 - raised again, as ours
+                raise_translated(error, own=True)
+
+        return await _repeated(run)
 
     async def _rows(
         self,
@@ -111,17 +116,12 @@ class StatementRunner:
         **values: Any,
     ) -> list[Row]:
         """One statement in a transaction of its own, repeated where the database undid it (deadlock, lock time-out)."""
-        for attempt in range(1, _RETRIES + 1):
-            try:
-                async with self._autocommit() as bound:
-                    return await bound.rows(name, conditions, literals, **values)
-            except StoreClosed:
-                raise
-            except Exception as error:
-                if attempt == _RETRIES or classify(error) is not Fault.RETRY:
-                    raise
-            await asyncio.sleep(_RETRY_PAUSE_S * attempt * random.random())  # noqa: S311 - jitter, not a secret
-        raise AssertionError("unreachable: the last attempt returns or raises")
+
+        async def run() -> list[Row]:
+            async with self._autocommit() as bound:
+                return await bound.rows(name, conditions, literals, **values)
+
+        return await _repeated(run)
 
     async def _rows_planned_afresh(
         self,
@@ -133,6 +133,19 @@ class StatementRunner:
     ) -> list[Row]:
         """For people's questions: which index serves one depends on how common the values are that it names."""
         return await self._rows(name, conditions, literals, **values)
+
+
+async def _repeated(run: Callable[[], Awaitable[T]]) -> T:
+    for attempt in range(1, _RETRIES + 1):
+        try:
+            return await run()
+        except StoreClosed:
+            raise
+        except Exception as error:
+            if attempt == _RETRIES or classify(error) is not Fault.RETRY:
+                raise
+        await asyncio.sleep(_RETRY_PAUSE_S * attempt * random.random())  # noqa: S311 - jitter, not a secret
+    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 class CallersError(Exception):

@@ -11,6 +11,7 @@ import pytest
 
 from cairnq import Beat, DatabaseUnavailable, Held, LostLease, PostgresStore, Settlement, Standing, Task
 from cairnq.db.fault import Fault
+from cairnq.db.pool import PsycopgExecutor
 from cairnq.db.sqlstate import classify
 from tests.store.postgres.sessions import until_blocked
 from tests.support.tasks import ERROR, LEASE_MS, ME, claimed
@@ -155,4 +156,26 @@ async def test_a_lock_that_is_not_had_in_time_is_named_and_may_be_asked_for_agai
     assert classify(late.value) is Fault.RETRY
     await somebody.rollback()
     assert await WRITES[write](hurried, task) is not None
+    await hurried.close()
+
+
+async def test_a_submit_that_the_database_undid_is_repeated(
+    store: PostgresStore, somebody: psycopg.AsyncConnection[Any], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurried = PostgresStore(database + "?options=-c%20lock_timeout%3D20ms", installation=store.installation)
+    run, undone = PsycopgExecutor.rows, []
+
+    async def watched(executor: PsycopgExecutor, *given: Any) -> Any:
+        try:
+            return await run(executor, *given)
+        except psycopg.errors.LockNotAvailable as late:
+            undone.append(late)
+            await somebody.rollback()
+            raise
+
+    await somebody.execute("lock table cairnq_tasks in exclusive mode")
+    monkeypatch.setattr(PsycopgExecutor, "rows", watched)
+    task = await hurried.submit("x")
+    assert len(undone) == 1
+    assert await store.get(task.id) == task
     await hurried.close()

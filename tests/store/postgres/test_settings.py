@@ -12,7 +12,8 @@ from psycopg import sql
 
 from cairnq import CairnQ, Settlement
 from cairnq.db.connection import PsycopgSession
-from tests.store.postgres.sessions import until_blocked
+from cairnq.pure.ids import new_worker_id
+from tests.store.postgres.sessions import sessions, until_blocked
 from tests.support.tasks import LEASE_MS, ME, claimed
 
 VALUE = {"text": "\u00e4\u20ac\U0001f600 \\ ' \"", "third": 1 / 3, "nulls": [None, "null", "NULL"]}
@@ -137,3 +138,33 @@ async def test_behind_a_pooler_keyed_submits_see_what_the_key_led_to(
     async with CairnQ.postgres(database, listen_database=database) as client:
         same = await asyncio.gather(*(client.submit("x", key="k") for _ in range(8)))
         assert len({task.id for task in same}) == 1
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+async def test_behind_a_pooler_claims_that_meet_pass_each_other(
+    database: str, set_for_all: Callable[[str, str], None], isolation: str
+) -> None:
+    claimed: list[str] = []
+
+    async def claim(store: Any, worker_id: str) -> None:
+        while tasks := await store.claim(["default"], worker_id, LEASE_MS, limit=2):
+            claimed.extend(task.id for task in tasks)
+
+    set_for_all("default_transaction_isolation", isolation)
+    async with CairnQ.postgres(database, listen_database=database) as client:
+        await client.submit_many([{"name": "x"}] * 200)
+        await asyncio.gather(*(claim(client.store, new_worker_id()) for _ in range(8)))
+        assert sorted(claimed) == sorted(task.id for task in await client.list(limit=200))
+
+
+async def test_behind_a_pooler_a_statement_that_fails_leaves_no_transaction(
+    database: str, set_for_all: Callable[[str, str], None]
+) -> None:
+    set_for_all("default_transaction_isolation", "serializable")
+    async with CairnQ.postgres(database, listen_database=database, max_size=1) as client:
+        executor: Any = client.store._executor  # type: ignore[attr-defined]
+        assert await executor.rows("show transaction_isolation", []) == [("read committed",)]
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await executor.rows("select 1 / 0", [])
+        assert not sessions(database, "state like '%transaction%'")
+        assert (await client.submit("x")).queued
