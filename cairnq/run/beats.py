@@ -30,7 +30,9 @@ class LeaseKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BeatReport:
-    """What one beat found. A worker named in `changed` has a new verdict or a new cancel request in its table."""
+    """What one beat found. A worker named in `changed` has a new verdict or a new cancel request in its table, or had
+    waited for a beat before it claims again.
+    """
 
     renewed: int = 0
     lost: tuple[Held, ...] = ()
@@ -55,17 +57,17 @@ class Beater:
         `timeout_s` bounds each of the two statements, by default to a sixth of the shortest lease. Raises what the
         store raises, and `DatabaseUnavailable` when the time is up; then no lease was renewed, whatever the server did.
         """
-        leases = _collect(tables, only)
+        leases, sent = _collect(tables, only), self._clock()
         if not leases:
-            return BeatReport()
+            return BeatReport(changed=_show_beaten(tables, sent))
         timeout_s = timeout_s or min(lease.entry.lease_s for lease in leases) / 6
-        sent = self._clock()
         beats = [lease.beat() for lease in leases]
         replies = await within(self._store.beat_many(beats), timeout_s, "a beat")
         tally = _Tally()
         absent = [lease for lease, reply in zip(leases, replies, strict=True) if not tally.renew(lease, reply, sent)]
         if absent:
             await self._read_back(absent, timeout_s, tally)
+        tally.changed |= _show_beaten(tables, sent)
         return tally.report()
 
     async def _read_back(self, absent: list[_Lease], timeout_s: float, tally: _Tally) -> None:
@@ -138,6 +140,14 @@ class _Tally:
             retry_within_s=self.shortest_s / 10 if self.unsure else None,
             changed=frozenset(self.changed),
         )
+
+
+def _show_beaten(tables: Tables, sent: float) -> frozenset[str]:
+    """The workers that claimed nothing more, for nobody had beaten."""
+    missed = frozenset(worker_id for worker_id, table in tables if not table.is_kept)
+    for _, table in tables:
+        table.beaten_at = sent
+    return missed
 
 
 def _collect(tables: Tables, only: Collection[LeaseKey] | None) -> list[_Lease]:

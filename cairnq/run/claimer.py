@@ -17,6 +17,7 @@ from cairnq.run.doubt import Doubt
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings
 from cairnq.run.intake import Intake
+from cairnq.run.kept import Kept
 from cairnq.run.outage import retry_delay_s
 from cairnq.run.replies import wait_for_reply
 from cairnq.run.settler import Item, Settler
@@ -41,6 +42,7 @@ class Claimer:
         executor: Executor,
         settler: Settler,
         pace: Pace,
+        kept: Kept,
         on_idle: Callable[[], None],
     ) -> None:
         """`on_idle()` is called whenever a look ended."""
@@ -54,6 +56,7 @@ class Claimer:
         self._executor = executor
         self._settler = settler
         self._pace = pace
+        self._kept = kept
         self._on_idle = on_idle
         self._looks = Looks(desk.options.poll_interval_s)
         self._apart = Apart(only=desk.options.suspects_only)
@@ -88,6 +91,10 @@ class Claimer:
 
     def resume(self) -> None:
         self.is_quiesced = False
+        self.look_again()
+
+    def look_again(self) -> None:
+        """What kept it from claiming is over."""
         self._looks.again()
         self._event.set()
 
@@ -136,6 +143,7 @@ class Claimer:
             not self.is_quiesced
             and not self._settler.is_releasing
             and not self._executor.is_held_up
+            and self._kept.is_kept
             and self._apart.allows(idle=self._executor.is_idle)
             and self._demand.limit() > 0
         )

@@ -19,6 +19,7 @@ from cairnq.run.current import name_in
 from cairnq.run.emit import Emit
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings, Observer
+from cairnq.run.kept import Kept
 from cairnq.run.leases import LeaseTable
 from cairnq.run.options import EngineOptions
 from cairnq.run.outage import Outage
@@ -76,6 +77,7 @@ class Engine:
             on_written=self._room_changed,
             hold_s=lambda: pace.hold_s() if self._claimer.is_near else 0.0,
         )
+        self._kept = Kept(table, self._outage, clock, on_again=self._claim_again)
         desk = Desk(
             store=store,
             worker_id=worker_id,
@@ -107,9 +109,10 @@ class Engine:
             executor=self._executor,
             settler=self._settler,
             pace=pace,
+            kept=self._kept,
             on_idle=self._changed.set,
         )
-        self._watch = TrustWatch(self._holdings, options.lease_s, clock, self._lose)
+        self._watch = TrustWatch(self._holdings, options.lease_s, clock, self._lose, on_looked=self._kept.look)
         self._pulse = Pulse(table, clock, interval_s=min(1.0, options.lease_s / 6))
         table.concurrency = options.concurrency
 
@@ -272,7 +275,11 @@ class Engine:
     def _show_claiming(self) -> None:
         self._holdings.table.is_claiming = int(not self._claimer.is_quiesced)
 
+    def _claim_again(self) -> None:
+        self._claimer.look_again()
+
     def _lose(self, attempt: Attempt, why: str) -> None:
+        self._kept.losing(attempt)
         self._executor.lose(attempt, why)
         self._room_changed()
 

@@ -59,7 +59,7 @@ class Executor:
             desk.clock,
             running=self._running,
             start=self._start,
-            lose=self.lose,
+            lose=desk.lose,
             give_back=self._give_back,
             is_claiming=is_claiming,
         )

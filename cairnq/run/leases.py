@@ -102,6 +102,10 @@ class LeaseTable:
     """Of host-wide resources, those that its calls may use."""
     is_claiming = _Count(11)
     """0 while it takes nothing, however much room it has."""
+    ran_out_at = _Seconds(12)
+    """When trust ended here last in what nobody had renewed."""
+    beaten_at = _Seconds(13)
+    """The keeper's: when the latest beat went out that was answered."""
 
     def __init__(self, buffer: bytearray | memoryview, capacity: int) -> None:
         """`buffer` is zeroed by whoever makes it and holds at least `size_for(capacity)` bytes."""
@@ -145,6 +149,11 @@ class LeaseTable:
         end = self._base(self._ints[_HIGH_WATER])
         states = self._ints[_HEADER_WORDS + _STATE : end : _SLOT_WORDS].tolist()
         return len(states) - states.count(LeaseState.FREE)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether somebody beats, as far as is known: no lease has run out since the latest beat."""
+        return self.ran_out_at <= self.beaten_at
 
     # The holder's side.
 
@@ -202,6 +211,10 @@ class LeaseTable:
         self._ints[base + _STATE] = LeaseState.FREE
         self._ints[base + _SEQUENCE] += 2
         self._free_list().append(slot)
+
+    def run_out(self, now: float) -> None:
+        """A lease was not renewed in time."""
+        self.ran_out_at = now
 
     def trusted_until(self, slot: int) -> float:
         """The instant past which the holder must not believe in the lease; minus infinity once it is lost."""

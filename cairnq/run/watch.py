@@ -18,10 +18,19 @@ class TrustWatch:
     the settler's.
     """
 
-    def __init__(self, holdings: Holdings, lease_s: float, clock: Clock, lose: Callable[[Attempt, str], None]) -> None:
+    def __init__(
+        self,
+        holdings: Holdings,
+        lease_s: float,
+        clock: Clock,
+        lose: Callable[[Attempt, str], None],
+        *,
+        on_looked: Callable[[], None],
+    ) -> None:
         self._holdings = holdings
         self._clock = clock
         self._lose = lose
+        self._on_looked = on_looked
         # What is newly held is trusted for at least this long: it need not wake the alarm.
         self._longest_nap_s = lease_s / 3
 
@@ -40,6 +49,7 @@ class TrustWatch:
                 self._lose(attempt, "the database gave it to somebody else, or it expired there")
             elif not attempt.is_trusted(now):
                 self._lose(attempt, "its trust window ended without a renewal")
+        self._on_looked()
 
 
 class Pulse:

@@ -156,6 +156,21 @@ def test_an_idle_fleet_stops_beating(begin):
     assert len(history.beats) == ordered
 
 
+def test_a_worker_that_claims_nothing_until_somebody_beats_gets_its_beat_though_nobody_holds_anything(begin):
+    history = begin(default=30)
+    worker = history.worker("default")
+    worker.table.run_out(history.now)
+    worker.say(Holding())
+    history.turn()
+    history.pass_time(100)
+    assert len(history.beats) >= 3
+    worker.table.beaten_at = history.now
+    history.pass_time(20)
+    ordered = len(history.beats)
+    history.pass_time(300)
+    assert len(history.beats) == ordered
+
+
 def test_a_fleet_whose_last_worker_is_gone_stops_beating(begin):
     history = begin(default=30)
     worker = history.worker("default")

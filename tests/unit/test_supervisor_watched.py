@@ -53,3 +53,10 @@ def test_full_hands_without_a_wake_are_nobodys_business(worker):
     for _ in range(4):
         worker.hold()
     assert Exhausting() not in worker.said
+
+
+def test_a_worker_whose_lease_ran_out_asks_for_a_beat_whatever_it_has_said_before(worker):
+    worker.table.free(worker.hold())
+    worker.table.run_out(worker.now)
+    assert worker.said == [Holding()] * 2
+    assert not worker.table.is_kept

@@ -401,6 +401,7 @@ async def test_what_was_given_up_as_lost_is_not_given_back_while_its_thread_runs
         await gate.entered()
         rig.clock.ahead = 26.0
         await events.wait("lease.lost")
+        await rig.beat()
         lose_next_reply(store, "claim_many")
         assert await client.call("next") == "next"
         await events.wait("database.recovered")
@@ -409,6 +410,25 @@ async def test_what_was_given_up_as_lost_is_not_given_back_while_its_thread_runs
         assert (row.status, row.attempt) == ("running", 1)
         assert gate.none_entered, "two threads run it at once"
         gate.open()
+
+
+async def test_after_a_lease_ran_out_nothing_is_claimed_before_somebody_beats(
+    client: CairnQ, make_rig: MakeRig, events: Recorder
+) -> None:
+    registry, gate = Registry(), Gate()
+    registry.register("held", gate)
+    registry.register("next", lambda _ctx: "next")
+    async with make_rig(registry, lease_s=30.0, concurrency=2) as rig:
+        await client.submit("held")
+        await gate.entered()
+        rig.clock.ahead = 26.0
+        await events.wait("lease.lost")
+        waits = await client.submit("next")
+        rig.engine.wake()
+        for _ in range(20):
+            assert (await client.get(waits.id)).status == "queued"  # type: ignore[union-attr]
+        await rig.beat()
+        assert (await client.wait(waits.id)).result == "next"
 
 
 async def test_a_verdict_reaches_the_loop_without_waiting_for_its_alarm(

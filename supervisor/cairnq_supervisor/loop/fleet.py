@@ -237,7 +237,7 @@ class Fleet:
     def _beat_now(self) -> None:
         self._beat_timer = None
         quiet = self._house.clock() >= self._beats_needed_until
-        if quiet and all(worker.incarnation is None or worker.incarnation.holds_nothing for worker in self.workers):
+        if quiet and not any(worker.incarnation and worker.incarnation.needs_beats for worker in self.workers):
             return
         for worker in list(self.workers):
             self.warden.look(worker, interval=self._beat_interval)

@@ -51,6 +51,11 @@ class Incarnation:
     def holds_nothing(self) -> bool:
         return self.table.in_flight_calls == 0 and not self.table.entries()
 
+    @property
+    def needs_beats(self) -> bool:
+        """Of one that waits for a beat before it claims, too."""
+        return not (self.holds_nothing and self.table.is_kept)
+
     def hide_from_siblings(self) -> None:
         """After this worker's fork: children that are forked later do not inherit its memory."""
         self._memory.hide_from_children()

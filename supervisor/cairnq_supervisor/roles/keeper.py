@@ -158,7 +158,12 @@ class _Keeper:
         return Caretaker(lambda: keepers_store(settings, installation, min_size=0), link, self._retention)
 
     def _may_recover(self) -> bool:
-        """Not for a while after the clock by which leases end was set."""
+        """Not for a while after the clock by which leases end was set, and not while what runs here goes unrenewed.
+
+        That would run out again and again here, until it is out of attempts. Another host's keeper recovers it.
+        """
+        if any(not lent.table.is_kept for worker_id, lent in self._tables.items() if not self._duties.owes(worker_id)):
+            return False
         return self._beating.clockwatch is None or self._beating.clockwatch.may_recover()
 
     def _adopt(self, policy: Policy) -> None:

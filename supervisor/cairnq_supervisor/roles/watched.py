@@ -47,6 +47,11 @@ class WatchedTable(LeaseTable):
             self._say(Exhausting())
         return slot
 
+    def run_out(self, now: float) -> None:
+        """It claims nothing before somebody has beaten, though by now nobody may hold anything."""
+        super().run_out(now)
+        self._say(Holding())
+
     def _begin(self) -> None:
         now = self._clock()
         if now - self._said_at >= self._lease * _SELDOM:
