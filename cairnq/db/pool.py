@@ -14,6 +14,7 @@ from typing import Any, Self
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -92,7 +93,7 @@ class PsycopgExecutor:
             else:
                 found = await self._prepared.rows(connection, text, values)
         finally:
-            await self._finishing.run(pool.putconn(connection))
+            await self._put_back(pool, connection)
         heed_cancellation(asked)
         return found
 
@@ -134,8 +135,15 @@ class PsycopgExecutor:
         try:
             yield connection
         finally:
-            await self._finishing.run(pool.putconn(connection))
+            await self._put_back(pool, connection)
         heed_cancellation(asked)
+
+    async def _put_back(
+        self, pool: AsyncConnectionPool[AsyncConnection[Any]], connection: AsyncConnection[Any]
+    ) -> None:
+        is_idle = connection.pgconn.transaction_status == TransactionStatus.IDLE  # or it has to be rolled back first
+        finish = self._finishing.run_short if is_idle else self._finishing.run
+        await finish(pool.putconn(connection))
 
     async def _check_out(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> AsyncConnection[Any]:
         """A connection, which is to be put back.
