@@ -55,7 +55,7 @@ async def test_quiescing_gives_back_what_waits_and_resuming_takes_it_again(clien
                 row = await client.get(task_id)
             assert row is not None
             assert (row.status, row.attempt) == ("queued", 0)
-        assert rig.table.released == len(waiting)
+        await until(lambda: rig.table.released == len(waiting), rig.engine._changed)  # its reply is on the way
         rig.engine.resume()
         gate.open()
         assert [(await client.wait(task_id)).attempt for task_id in held] == [1] * len(held)
