@@ -64,17 +64,17 @@ class Lent:
 
 class LentPsycopg(Lent):
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self._connection = connection
+        self.connection = connection
 
     async def rows(self, text: str, values: Sequence[Any]) -> list[Row]:
         plain = [array_literal(value) if isinstance(value, list) else value for value in values]
-        with psycopg.RawCursor(self._connection, row_factory=tuple_row) as cursor:
+        with psycopg.RawCursor(self.connection, row_factory=tuple_row) as cursor:
             cursor.execute(text.encode(), plain)
             return [] if cursor.description is None else cursor.fetchall()
 
     def in_transaction(self) -> AbstractContextManager[Any]:
-        is_idle = self._connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
-        return self._connection.transaction() if self._connection.autocommit and is_idle else nullcontext()
+        is_idle = self.connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
+        return self.connection.transaction() if self.connection.autocommit and is_idle else nullcontext()
 
 
 class LentForeign(Lent):

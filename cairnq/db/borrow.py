@@ -17,6 +17,7 @@ from cairnq.pure.errors import InvalidArgument
 @asynccontextmanager
 async def borrow(given: Any, *, transaction: bool) -> AsyncIterator[Session]:
     """`transaction`: what follows needs one; a psycopg connection in autocommit mode gets one for as long as this."""
+    _refuse_pipeline(given)
     if isinstance(given, (LentPsycopg, LentForeign)):
         with given.in_transaction() if transaction else nullcontext():
             yield given
@@ -29,6 +30,18 @@ async def borrow(given: Any, *, transaction: bool) -> AsyncIterator[Session]:
             yield session
     else:
         yield session
+
+
+def _refuse_pipeline(given: Any) -> None:
+    """Before anything is sent: replies come at the pipeline's end, and what was sent happens, whatever we raise."""
+    connection = given.connection if isinstance(given, LentPsycopg) else given
+    if not isinstance(connection, (psycopg.Connection, psycopg.AsyncConnection)):
+        return
+    if connection.info.pipeline_status is not psycopg.pq.PipelineStatus.OFF:
+        raise InvalidArgument(
+            "session is a connection in pipeline mode, whose replies come too late for a submit: "
+            "submit before its pipeline() block or after it, in the same transaction"
+        )
 
 
 def _as_session(given: Any) -> Session:

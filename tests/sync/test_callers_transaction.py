@@ -148,3 +148,16 @@ def test_the_caller_s_own_errors_stay_theirs(tasks, database):
             tasks.submit("x", session=connection)
         rollback()
         assert tasks.submit("x", session=connection).queued
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("submit", SUBMITS.values(), ids=SUBMITS)
+@pytest.mark.parametrize("autocommit", [False, True])
+def test_a_pipeline_is_refused_before_anything_is_sent(tasks, database, submit, autocommit):
+    with psycopg.connect(database, autocommit=autocommit) as connection:
+        with connection.pipeline(), pytest.raises(InvalidArgument, match="pipeline mode"):
+            submit(tasks, connection)
+        connection.commit()
+        assert tasks.list() == []
+        submit(tasks, connection)
+    assert tasks.list() != []
