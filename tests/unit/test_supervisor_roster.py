@@ -9,6 +9,7 @@ import pytest
 from cairnq_supervisor.loop.sizer import LOOK_INTERVAL
 from cairnq_supervisor.pure.messages import Ready
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
+from cairnq_supervisor.pure.waking import SILENT_AFTER
 from tests.support.stage import Stage
 
 SETTINGS = Settings(
@@ -271,6 +272,21 @@ class TestAfterAReloadThatWasGivenUp:
         room.go_on()
         names = sorted((seat.queue.name, seat.number, seat.generation) for seat in room.fleet.workers)
         assert names == [("a", 0, 2), ("a", 1, 1), ("b", 0, 2)]
+
+
+def test_a_range_of_processes_grows_where_the_only_worker_is_blocked_with_room_left(room):
+    room.reload(settings=with_queues(QueueSettings("a", processes=1, max_processes=4, concurrency=10, lease=6.0)))
+    room.go_on()
+    (child,) = room.world.workers()
+    room.take_tasks(1)
+    child.table.last_progress = room.now
+    room.fleet.sizer.sampled({"a": 10})
+    assert room.roster.wanted("a") == 1
+    room.now += SILENT_AFTER + 1
+    room.fleet.sizer.sampled({"a": 10})
+    room.turn()
+    room.go_on()
+    assert len(room.wanted) == 2
 
 
 def test_a_range_of_processes_that_a_reload_ended_shrinks_nothing_any_more(room):

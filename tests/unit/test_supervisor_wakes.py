@@ -41,7 +41,7 @@ class Tower:
             bell = self._heard_by[worker] = Bell()
             self.bells.hang(worker, queue, os.dup(bell.fd))
 
-    def show(self, worker: str, **gauges: int) -> None:
+    def show(self, worker: str, **gauges: float) -> None:
         for name, value in gauges.items():
             setattr(self.tables[worker].table, name, value)
 
@@ -95,6 +95,23 @@ def test_of_two_that_have_room_the_one_that_is_likelier_to_take_it_is_rung_for(t
     tower.hang("one", "other")
     tower.show("one", **one)
     tower.show("other", **other)
+    tower.bells.ring_one("default")
+    assert tower.rung() == rung
+
+
+@pytest.mark.parametrize(
+    ("turned_at", "others_calls", "rung"),
+    [
+        (97.9, 3, {"living"}),
+        (98.1, 3, {"first"}),
+        (0.0, 3, {"first"}),
+        (97.9, CONCURRENCY, {"first"}),
+    ],
+)
+def test_one_whose_loop_is_silent_is_rung_for_only_where_nobody_else_has_room(tower, turned_at, others_calls, rung):
+    tower.hang("first", "living")
+    tower.show("first", last_progress=turned_at)
+    tower.show("living", in_flight_calls=others_calls, last_progress=tower.now)
     tower.bells.ring_one("default")
     assert tower.rung() == rung
 

@@ -171,7 +171,7 @@ class Fleet:
     def pass_on(self, queue: str) -> None:
         """Wake one more: the one that was woken has its hands full."""
         at_work = (seat.incarnation for seat in self.roster.of(queue) if seat.state is SeatState.READY)
-        best = waking.best((one for one in at_work if one is not None), lambda one: one.table)
+        best = waking.best((one for one in at_work if one is not None), lambda one: one.table, self._house.clock())
         if best is not None:
             best.bell.ring()
 

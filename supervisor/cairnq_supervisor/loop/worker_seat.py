@@ -11,6 +11,7 @@ from cairnq_supervisor.loop.house import House
 from cairnq_supervisor.loop.incarnation import Incarnation
 from cairnq_supervisor.loop.reactor import Timer
 from cairnq_supervisor.loop.seat import Seat
+from cairnq_supervisor.pure import waking
 from cairnq_supervisor.pure.ledger import Ledger, Place
 from cairnq_supervisor.pure.lifecycle import SeatEvent, SeatState
 from cairnq_supervisor.pure.messages import (
@@ -136,8 +137,10 @@ class WorkerSeat(Seat):
 
     @property
     def room(self) -> int:
-        """Calls that this worker could still take, as its own gauges say."""
+        """Calls that this worker could still take, as its own gauges say; none while its loop does not turn."""
         if self.state is not SeatState.READY or self.incarnation is None:
+            return 0
+        if waking.is_silent(self.incarnation.table, self.house.clock()):
             return 0
         return self.queue.concurrency - self.incarnation.table.in_flight_calls
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
+from cairnq_supervisor.pure import evidence
+
+SILENT_AFTER = 2.0
+"""Seconds, two pulses of a worker's loop, without a turn of it after which it will not hear its bell soon."""
+
 Worker = TypeVar("Worker")
 
 
@@ -21,6 +26,8 @@ class Gauges(Protocol):
     def shut(self) -> int: ...
     @property
     def units(self) -> int: ...
+    @property
+    def last_progress(self) -> float: ...
 
 
 def room(gauges: Gauges) -> int:
@@ -28,15 +35,21 @@ def room(gauges: Gauges) -> int:
     return gauges.concurrency - gauges.in_flight_calls if gauges.is_claiming else 0
 
 
-def best(workers: Iterable[Worker], gauges: Callable[[Worker], Gauges]) -> Worker | None:
+def is_silent(gauges: Gauges, now: float) -> bool:
+    """Whether its loop does not turn: whatever room it shows, it takes nothing now."""
+    return evidence.silence(now=now, last_progress=gauges.last_progress) > SILENT_AFTER
+
+
+def best(workers: Iterable[Worker], gauges: Callable[[Worker], Gauges], now: float) -> Worker | None:
     """The idlest of those that have room: its claim passes the wake on if it comes back full.
 
-    One that has room for every name before one that has used up a name's own concurrency, and of the equally idle
-    one that has units of resources: the others may have room and no task that they could run.
+    One whose loop is silent only where nobody else has any: it shows few calls for as long as it hangs. One that
+    has room for every name before one that has used up a name's own concurrency, and of the equally idle one that
+    has units of resources: the others may have room and no task that they could run.
     """
 
-    def rank(worker: Worker) -> tuple[int, int, int]:
+    def rank(worker: Worker) -> tuple[bool, int, int, int]:
         shown = gauges(worker)
-        return -shown.shut, room(shown), shown.units
+        return not is_silent(shown, now), -shown.shut, room(shown), shown.units
 
     return max((worker for worker in workers if room(gauges(worker)) > 0), key=rank, default=None)

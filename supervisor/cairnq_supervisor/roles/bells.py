@@ -52,7 +52,7 @@ class Bells:
 
     def ring_one(self, queue: str) -> None:
         """That of the idlest, if any has room."""
-        best = waking.best(self._of(queue), lambda hung: hung.table)
+        best = waking.best(self._of(queue), lambda hung: hung.table, self._clock())
         if best is not None:
             best.bell.ring()
 
