@@ -16,7 +16,7 @@ from cairnq.db.sqlite import forks
 from cairnq.db.sqlite.delivery import Statement
 from cairnq.db.sqlite.file import DatabaseFile
 from cairnq.db.sqlite.lanes import ReadLane
-from cairnq.db.sqlite.script import split_script
+from cairnq.db.sqlite.script import reads_only, split_script
 from cairnq.db.sqlite.values import encoded, numbered
 from cairnq.db.sqlite.watch import FileWatch
 from cairnq.db.sqlite.writer import Transaction, WriteLane
@@ -124,7 +124,7 @@ class SqliteExecutor:
             )
 
     async def _run_alone(self, statement: Statement) -> list[Any]:
-        if statement.text.lstrip()[:6].lower() == "select":
+        if reads_only(statement.text):
             min(self._readers, key=lambda lane: lane.load).put(statement)
         else:
             self._check_may_write()

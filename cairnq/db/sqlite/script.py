@@ -1,9 +1,38 @@
-"""Takes a text of several SQL statements apart, for `sqlite3` runs one at a time."""
+"""Reads SQL as far as needed: takes a text of several statements apart, and tells which of them only read."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from functools import lru_cache
+
+_OPAQUE = re.compile(
+    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | `(?:[^`]|``)*` | \[[^\]]*\] | --[^\n]* | /\*.*?(?:\*/|\Z)""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Literals, quoted names and comments: what stands in them is no SQL."""
+
+_WORD = re.compile(r"[()]|\w+")
+_READS = frozenset({"select", "values"})
+_VERBS = _READS | {"insert", "replace", "update", "delete"}
+
+
+@lru_cache(maxsize=1024)
+def reads_only(text: str) -> bool:
+    """Whether one statement is a query, for which no lock is needed. A pragma, whatever it does, is none.
+
+    The first word decides, and after `with` the first verb outside parentheses: in them, SQLite lets nothing write.
+    """
+    depth, is_first = 0, True
+    for word in _WORD.findall(_OPAQUE.sub(" ", text).lower()):
+        if word in "()":
+            depth += 1 if word == "(" else -1
+        elif depth == 0 and word in _VERBS:
+            return word in _READS
+        elif is_first and word != "with":
+            return False
+        is_first = False
+    return False
 
 
 @lru_cache(maxsize=64)
