@@ -32,7 +32,11 @@ class Watch:
 
     async def start(self) -> None:
         self._ticking = asyncio.create_task(self._tick(), name="cairnq watch")
-        self._unlisten = await self._store.listen([QUEUED_CHANNEL, DONE_CHANNEL], self._on_notify, self._on_state)
+        try:
+            self._unlisten = await self._store.listen([QUEUED_CHANNEL, DONE_CHANNEL], self._on_notify, self._on_state)
+        except BaseException:  # nobody else could stop the ticks
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
         ticking, self._ticking = self._ticking, None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cairnq import CairnQ, InvalidArgument, WatchSignal
+from cairnq import CairnQ, InvalidArgument, StoreClosed, WatchSignal
 from tests.store.conftest import OpenClient
 from tests.support.tasks import ME
 
@@ -132,3 +132,11 @@ async def test_a_watch_that_cannot_be_right_is_refused(
 ) -> None:
     with pytest.raises(InvalidArgument, match=says):
         await client.watch(signals, **options)
+
+
+@pytest.mark.postgres  # a file is watched anew
+async def test_one_that_could_not_begin_leaves_nothing_behind(client: CairnQ, signals: Signals) -> None:
+    await client.close()
+    with pytest.raises(StoreClosed):
+        await client.watch(signals, poll_ms=HOURS)
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "cairnq watch"]
