@@ -18,6 +18,8 @@ from cairnq.store.settlements import Statuses, align, each_task_once, kept, sett
 
 T = TypeVar("T")
 
+_FORGET_ROUNDS = 3
+
 
 class Settling(StatementRunner):
     # --- one task ---------------------------------------------------------------------------------
@@ -119,9 +121,14 @@ class Settling(StatementRunner):
         return ["succeeded" if item.task_id in gone else next(settled) for item in settlements]
 
     async def _forget(self, worker_id: str, settlements: Sequence[Settlement]) -> set[str]:
-        """The tasks that are removed. What a beat moved under the statement is asked for again."""
+        """The tasks that are removed. What a beat moved under the statement is asked for again, a few times.
+
+        What stays even so is no beat's doing: a trigger or a row policy takes the delete for nothing.
+        """
         gone: set[str] = set()
-        while settlements:
+        for _ in range(_FORGET_ROUNDS):
+            if not settlements:
+                break
             found = await self._rows("settle_forget", **settlement_values(worker_id, settlements))
             gone |= {task_id for task_id, is_removed, *_ in found if is_removed}
             moved = {task_id for task_id, is_removed, *_ in found if not is_removed}

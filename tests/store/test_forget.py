@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import psycopg
 import pytest
 
 from cairnq import CairnQ, PostgresStore, Settlement, Task
 from tests.support.clock import ClockOfDatabase
+from tests.support.gates import soon
 from tests.support.tasks import LEASE_MS, ME, SOMEBODY, claimed, in_state
 
 
@@ -85,3 +87,18 @@ async def test_whoever_watches_is_told(client: CairnQ) -> None:
     await store.settle_many(ME, [forget(gone), forget(kept)])
     assert {await told.get(), await told.get()} == {gone.id, kept.id}
     await stop()
+
+
+@pytest.mark.postgres
+async def test_a_row_that_cannot_be_removed_is_kept_as_a_success(store: PostgresStore, database: str) -> None:
+    """A trigger of somebody's, or a row policy, may take every delete for nothing: it is not asked for ever."""
+    task = await claimed(store)
+    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute("create function keep() returns trigger language plpgsql as 'begin return null; end'")
+        await connection.execute(
+            "create trigger keep before delete on cairnq_tasks for each row execute function keep()"
+        )
+    assert await soon(store.settle_many(ME, [forget(task)])) == ["succeeded"]
+    kept = await store.get(task.id)
+    assert kept is not None
+    assert (kept.status, kept.result) == ("succeeded", {"r": 1})
