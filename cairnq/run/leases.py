@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from cairnq.run.gauges import Gauges
 from cairnq.run.trust import trust_end
 
 MAX_ID_BYTES: Final = 63
@@ -26,9 +27,8 @@ _SEQUENCE, _STATE, _ATTEMPT, _LEASE, _SENT, _STARTED, _HELD_UNTIL = range(7)
 _ID: Final = 8
 _ENTRY: Final = struct.Struct(f"@qqdddd8x{MAX_ID_BYTES + 1}p")  # from _STATE on; the id with its length before it
 _FOR_GENERATION, _RENEWED_UNTIL, _CANCEL, _LOST = range(16, 20)
-# Words of the header. From _GAUGES on, in the order in which `LeaseTable` declares them.
+# Words of the header, before the gauges.
 _CAPACITY, _HIGH_WATER = range(2)
-_GAUGES: Final = 8
 _TORN_READS: Final = 8
 
 
@@ -56,56 +56,8 @@ class Entry:
     trusted_until: float
 
 
-class _Count:
-    """A gauge that holds an integer. (The gauges are part of the table: they may reach into it.)"""
-
-    def __init__(self, offset: int) -> None:
-        self._word = _GAUGES + offset
-
-    def __get__(self, table: LeaseTable, owner: type | None = None) -> int:
-        return table._ints[self._word]  # noqa: SLF001
-
-    def __set__(self, table: LeaseTable, value: int) -> None:
-        table._ints[self._word] = value  # noqa: SLF001
-
-
-class _Seconds:
-    """A gauge that holds seconds."""
-
-    def __init__(self, offset: int) -> None:
-        self._word = _GAUGES + offset
-
-    def __get__(self, table: LeaseTable, owner: type | None = None) -> float:
-        return table._floats[self._word]  # noqa: SLF001
-
-    def __set__(self, table: LeaseTable, value: float) -> None:
-        table._floats[self._word] = value  # noqa: SLF001
-
-
-class LeaseTable:
+class LeaseTable(Gauges):
     """A table of `capacity` slots over `buffer`. Opened once on the holder's side, as often as needed elsewhere."""
-
-    in_flight_calls = _Count(0)
-    in_flight_bytes = _Count(1)
-    concurrency = _Count(2)
-    last_progress = _Seconds(3)
-    """The instant at which the holder's loop last turned."""
-    loop_lag = _Seconds(4)
-    """How late that turn was, in seconds."""
-    claimed = _Count(5)
-    succeeded = _Count(6)
-    failed = _Count(7)
-    released = _Count(8)
-    shut = _Count(9)
-    """Names whose own concurrency is used up: work of theirs is not for this worker now."""
-    units = _Count(10)
-    """Of host-wide resources, those that its calls may use."""
-    is_claiming = _Count(11)
-    """0 while it takes nothing, however much room it has."""
-    ran_out_at = _Seconds(12)
-    """When trust ended here last in what nobody had renewed."""
-    beaten_at = _Seconds(13)
-    """The keeper's: when the latest beat went out that was answered."""
 
     def __init__(self, buffer: bytearray | memoryview, capacity: int) -> None:
         """`buffer` is zeroed by whoever makes it and holds at least `size_for(capacity)` bytes."""
