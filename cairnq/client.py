@@ -183,7 +183,10 @@ class CairnQ(StoreHandle):
         return await self.store.submit(**item, session=session)
 
     async def submit_many(self, items: Sequence[Mapping[str, Any]], *, session: Any = None) -> list[Task]:
-        """Insert many tasks at once, all or none; each item holds the arguments of `submit`."""
+        """Insert many tasks at once, all or none; each item holds the arguments of `submit`.
+
+        On PostgreSQL at most 5,000 different keys, each of which is a lock; any number of items without one.
+        """
         await self.admit(items, may_wait=session is None)
         return await self.store.submit_many(items, session=session)
 

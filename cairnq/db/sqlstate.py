@@ -95,6 +95,11 @@ def translate(error: BaseException) -> BaseException:
             f"a prepared statement is not where it was made ({message}): the database URL seems to go through a "
             "transaction pooler; say so with listen_database="
         )
+    if sqlstate_of(error) == "53200":
+        return DatabaseUnavailable(
+            f"the database has no memory or no locks left for this: {message}; split a batch of keys, "
+            "for each is a lock until its transaction ends, or raise the server's max_locks_per_transaction"
+        )
     if fault is Fault.GONE:
         return DatabaseUnavailable(f"the database cannot be reached: {message}")
     if fault is Fault.CONFIGURATION:

@@ -14,6 +14,9 @@ from cairnq.pure.models import Task, TaskDef
 from cairnq.store import rows, tracing
 from cairnq.store.runner import BoundSession, StatementRunner, raise_translated
 
+MAX_KEYS = 5_000
+"""How many keys one call on PostgreSQL may name. Each is a lock, and by default a server has room for 6,400."""
+
 Run = Callable[..., Awaitable[list[Row]]]
 """Runs a statement, named first, with its values as keywords."""
 
@@ -38,7 +41,8 @@ class Submitting(StatementRunner):
     async def submit_many(self, items: Sequence[Mapping[str, Any]], *, session: Any = None) -> list[Task]:
         """Insert many tasks in one statement; each item holds the arguments of `submit`. All or none are inserted.
 
-        Returns the tasks in the order of the items. Items that share a key are decided one after the other.
+        Returns the tasks in the order of the items. Items that share a key are decided one after the other. On
+        PostgreSQL at most `MAX_KEYS` different keys.
         """
         submissions = arguments.submissions(items, prepare=tracing.traced if tracing.is_in_use() else None)
         if not submissions:
@@ -52,6 +56,10 @@ class Submitting(StatementRunner):
 
     async def _submit_keyed(self, submissions: Sequence[Submission], session: Any) -> list[Task]:
         keys = sorted({submission.key for submission in submissions if submission.key is not None})
+        if len(keys) > MAX_KEYS and self._executor.dialect == "postgres":
+            raise InvalidArgument(
+                f"{len(keys)} keys in one call, and one transaction locks at most {MAX_KEYS}: split the batch"
+            )
         async with self._session(session, transaction=True) as bound:
             isolation = (await bound.rows("lock_keys", keys=keys))[0][1]
             if isolation not in ("read committed", "read uncommitted"):

@@ -9,6 +9,7 @@ import pytest
 
 from cairnq import AlreadyExists, InvalidArgument, PostgresStore
 from cairnq.pure.models import CONFLICTS
+from cairnq.store.submitting import MAX_KEYS
 from tests.support.tasks import ME, broken_rules, in_state
 
 STATES = ("queued", "running", "succeeded", "failed", "canceled")
@@ -140,3 +141,16 @@ async def test_a_key_is_free_text(store: PostgresStore) -> None:
         with pytest.raises(InvalidArgument, match="key"):
             await store.submit("x", key=wrong)
     assert len(await store.claim(["default"], ME, limit=100)) == 5
+
+
+@pytest.mark.postgres  # on SQLite a key is no lock
+async def test_more_keys_than_a_server_has_locks_for_are_refused(store: PostgresStore) -> None:
+    items = [{"name": "x", "key": f"k{number}"} for number in range(MAX_KEYS + 1)]
+    with pytest.raises(InvalidArgument, match=f"{MAX_KEYS + 1} keys .* at most {MAX_KEYS}: split"):
+        await store.submit_many(items)
+    assert await store.list() == []
+
+
+async def test_it_is_keys_that_are_counted_and_not_items(store: PostgresStore) -> None:
+    tasks = await store.submit_many([{"name": "x", "key": "k"}] * (MAX_KEYS + 1))
+    assert len({task.id for task in tasks}) == 1

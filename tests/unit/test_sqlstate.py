@@ -63,6 +63,11 @@ def test_the_error_of_ours_means_what_it_stands_for(fault: Fault, state: str) ->
         ("42501", PermissionDenied, "the role lacks a right: the server's words"),
         ("57P01", DatabaseUnavailable, "cannot be reached: the server's words"),
         ("53100", DatabaseUnavailable, "the server's words"),
+        (
+            "53200",
+            DatabaseUnavailable,
+            "no memory or no locks left for this: the server's words; split a batch of keys",
+        ),
         ("3F000", ConnectError, "cannot be used as configured: the server's words"),
         ("42P05", ConnectError, "transaction pooler; say so with listen_database="),
         ("22003", InvalidArgument, "refuses a value: the server's words"),
