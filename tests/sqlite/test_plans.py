@@ -101,7 +101,7 @@ READS_EVERYTHING = {"stats"}  # an overview for people
 WALKS_WHAT_RUNS = {"backlog", "lapsed", "outlook", "recover"}  # there is no index on the lease, which every beat writes
 STEPS_FROM_THE_FIRST = {"queued_queues"}  # its first look is for the first entry of all
 WALKS_THE_PRIMARY_KEY = {"list"}  # newest first, until the limit
-NOT_PLANNED = {"connection", "data_version", "optimize"}
+NOT_PLANNED = {"connection", "data_version", "optimize", "patience", "restart_log"}
 STATEMENTS = sorted(
     entry.name.removesuffix(".sql") for entry in (sql_root() / "sqlite").iterdir() if entry.name.endswith(".sql")
 )

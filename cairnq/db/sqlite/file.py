@@ -69,6 +69,13 @@ class DatabaseFile:
                 f"{self.path} cannot have a write-ahead log (its journal stays {mode!r}): put it on a local disk"
             )
 
+    def log_bytes(self) -> int:
+        """The size of the write-ahead log; 0 where it cannot be told, which whoever writes next will hear of."""
+        try:
+            return Path(f"{self.path}-wal").stat().st_size
+        except OSError:
+            return 0
+
     def check_in_place(self) -> None:
         """Raises `DatabaseReplaced` if the path no longer leads to the file that the connections have open."""
         if self._identity is not None and self._identity != self._look():

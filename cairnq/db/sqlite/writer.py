@@ -21,6 +21,7 @@ from cairnq.db.sqlite import faults
 from cairnq.db.sqlite.delivery import Reply, Statement, deliver
 from cairnq.db.sqlite.file import DatabaseFile
 from cairnq.db.sqlite.lanes import Lane
+from cairnq.db.sqlite.log import LogKeeper
 from cairnq.db.statements import Statements
 from cairnq.pure.errors import DatabaseUnavailable
 
@@ -71,6 +72,7 @@ class WriteLane(Lane[Statement | Transaction]):
         self._on_commit = on_commit
         self._optimization = Statements("sqlite", None).get("optimize").text
         self._ahead: deque[Statement | Transaction | Reply] = deque()
+        self.log = LogKeeper(file)
         self._optimized_at = time.monotonic()
         self._has_written = False
         self._is_led = False
@@ -93,6 +95,7 @@ class WriteLane(Lane[Statement | Transaction]):
             self._lead(item)
         else:
             self._write([item])
+        self._keep_log_short()
 
     # --- statements that stand alone ----------------------------------------------------------------
 
@@ -223,6 +226,15 @@ class WriteLane(Lane[Statement | Transaction]):
         self._optimized_at = time.monotonic()
         with suppress(sqlite3.OperationalError):
             connection.execute(self._optimization).fetchall()
+
+    def _keep_log_short(self) -> None:
+        """When everybody has their answers. A help only: whoever writes next meets what is wrong, and is told."""
+        if self._connection is None:
+            return
+        try:
+            self.log.keep_short(self._connection)
+        except sqlite3.Error as error:
+            self._close_if_broken(error)
 
     def _retire(self) -> None:
         if self._has_written and self._connection is not None:
