@@ -10,10 +10,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from cairnq.db.replies import within
 from cairnq.pure.clock import Clock, boottime
 from cairnq.pure.models import Beat, Held, Standing
 from cairnq.run.leases import Entry, LeaseState, LeaseTable
-from cairnq.run.replies import within
 from cairnq.store.base import TaskStore
 
 Tables = Sequence[tuple[str, LeaseTable]]

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
+from cairnq.db.replies import wait_for_reply
 from cairnq.pure.looks import Looks
 from cairnq.pure.models import ClaimedTask
 from cairnq.pure.pace import Pace
@@ -19,7 +20,6 @@ from cairnq.run.holdings import Holdings
 from cairnq.run.intake import Intake
 from cairnq.run.kept import Kept
 from cairnq.run.outage import retry_delay_s
-from cairnq.run.replies import wait_for_reply
 from cairnq.run.settler import Item, Settler
 from cairnq.run.trust import margin
 

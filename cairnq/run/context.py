@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack, overload
 
+from cairnq.db.replies import within
 from cairnq.db.session import PgSession
 from cairnq.pure import envelope as envelopes
 from cairnq.pure.clock import Clock
@@ -18,7 +19,6 @@ from cairnq.run.attempt import Attempt
 from cairnq.run.evidence import status_written
 from cairnq.run.options import EngineOptions
 from cairnq.run.outage import Outage
-from cairnq.run.replies import within
 from cairnq.store.base import TaskStore
 
 P = TypeVar("P")

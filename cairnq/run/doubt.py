@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cairnq.db.replies import within
 from cairnq.pure.models import Standing
 from cairnq.run.context import Desk
 from cairnq.run.holdings import Holdings
-from cairnq.run.replies import within
 
 
 class Doubt:

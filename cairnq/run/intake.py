@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from cairnq.db.replies import within
 from cairnq.pure.envelope import envelope
 from cairnq.pure.models import Beat, ClaimedTask, Settlement, Task
 from cairnq.run import outcomes
@@ -13,7 +14,6 @@ from cairnq.run.doubt import Doubt
 from cairnq.run.executor import Executor
 from cairnq.run.holdings import Holdings
 from cairnq.run.leases import MAX_ID_BYTES, LeaseTable
-from cairnq.run.replies import within
 from cairnq.run.settler import Settler
 from cairnq.run.trust import trust_end
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from cairnq.db.replies import within
 from cairnq.pure.clock import Clock
 from cairnq.pure.errors import DatabaseUnavailable
 from cairnq.run.beats import Beater, LeaseKey
@@ -17,7 +18,6 @@ from cairnq.run.blame import LoopWitness
 from cairnq.run.emit import Emit
 from cairnq.run.leases import LeaseTable
 from cairnq.run.outage import Outage, retry_delay_s
-from cairnq.run.replies import within
 from cairnq.store.base import TaskStore
 
 T = TypeVar("T")

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from cairnq.db.replies import within
 from cairnq.pure.clock import Clock
 from cairnq.pure.models import Outcome, Settlement, Standing, TaskStatus
 from cairnq.run.attempt import Attempt
 from cairnq.run.evidence import status_written
 from cairnq.run.outage import Outage, retry_delay_s
-from cairnq.run.replies import within
 from cairnq.store.base import TaskStore
 
 MAX_ROWS = 1_000

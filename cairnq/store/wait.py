@@ -6,15 +6,22 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import TypeVar
 
+from cairnq.db.replies import within
 from cairnq.pure import arguments
 from cairnq.pure.errors import CairnQError, DatabaseUnavailable, TaskTimeout
 from cairnq.pure.models import Task
 from cairnq.store.base import TaskStore
 
+T = TypeVar("T")
+
 POLL_GROWTH = 1.5
 LINGER_S = 5.0
 """How long the LISTEN connection stays after the last wait, so that a loop of waits does not open one each."""
+
+REPLY_S = 2.0
+"""How long after a wait's time-out a reply to its read may still come: the last read begins just then."""
 
 DONE_CHANNEL = "cairnq_done"
 
@@ -127,7 +134,8 @@ class Waiter:
     async def wait(self, task_id: str, *, timeout_ms: int, poll_ms: int, max_poll_ms: int) -> Task:
         """The task once it is terminal. Raises `TaskTimeout` after `timeout_ms`; the task runs on.
 
-        An outage of the database is waited out too; one that lasts till then raises `DatabaseUnavailable`.
+        An outage of the database is waited out too, and its silence; one that lasts till then raises
+        `DatabaseUnavailable`.
         """
         arguments.text(task_id, "the task's id")
         deadline = _deadline(timeout_ms)
@@ -136,9 +144,9 @@ class Waiter:
             while True:
                 done.clear()
                 with _outage_until(deadline):
-                    ref = await self._store.get_status(task_id)
+                    ref = await _reply(self._store.get_status(task_id), deadline)
                     if ref is not None and ref.is_terminal:
-                        task = await self._store.get(task_id)
+                        task = await _reply(self._store.get(task_id), deadline)
                         if task is not None and task.is_terminal:  # else retried, or purged, between the two reads
                             return task
                 remaining = deadline - time.monotonic()
@@ -158,10 +166,10 @@ class Waiter:
                 while True:
                     done.clear()
                     with _outage_until(deadline):
-                        ref = await self._store.get_status_by_key(key)
+                        ref = await _reply(self._store.get_status_by_key(key), deadline)
                         standing = None if ref is None else ref.id
                         if ref is not None and ref.is_terminal:
-                            task = await self._store.get_by_key(key)
+                            task = await _reply(self._store.get_by_key(key), deadline)
                             if task is not None and task.is_terminal:
                                 return task
                     remaining = deadline - time.monotonic()
@@ -174,7 +182,7 @@ class Waiter:
 
     async def _last_look(self, task_id: str | None, key: str | None, timeout_ms: int) -> Task:
         """The task, if it has ended at this very moment. Raises `TaskTimeout`, which says what it is stuck in."""
-        task = None if task_id is None else await self._store.get(task_id)
+        task = None if task_id is None else await _reply(self._store.get(task_id), time.monotonic())
         if task is not None and task.is_terminal:
             return task
         what = f"task {task_id}" if key is None else f"the task under key {key!r}"
@@ -227,6 +235,11 @@ def _outage_until(deadline: float) -> Iterator[None]:
     except DatabaseUnavailable:
         if time.monotonic() >= deadline:
             raise
+
+
+async def _reply(read: Awaitable[T], deadline: float) -> T:
+    """Or `DatabaseUnavailable`, a moment past the deadline: a server that hangs never says that it does."""
+    return await within(read, max(deadline - time.monotonic(), 0.0) + REPLY_S, "a look at the task")
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from cairnq.db.replies import within
 from cairnq.pure.clock import Clock, boottime
 from cairnq.pure.errors import DatabaseUnavailable, StoreClosed
 from cairnq.run.outage import Outage
-from cairnq.run.replies import within
 from cairnq.store.base import TaskStore
 
 T = TypeVar("T")

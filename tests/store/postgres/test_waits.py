@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import cairnq.db.pool
+import cairnq.store.wait
 from cairnq import CairnQ, DatabaseUnavailable
 from tests.support.gates import soon
 from tests.support.proxy import Proxy
@@ -57,3 +58,19 @@ async def test_an_outage_that_outlasts_it_is_named(
         proxy.refuse()
         with pytest.raises(DatabaseUnavailable):
             await client.wait(task.id, timeout_ms=500)
+
+
+@pytest.mark.parametrize("by", ["id", "key"])
+async def test_a_server_that_does_not_answer_is_named_in_time(
+    database: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """It raises of itself, while nothing arrives; the only connection of the pool is there for the next call."""
+    monkeypatch.setattr(cairnq.store.wait, "REPLY_S", 0.05)
+    async with CairnQ.postgres(proxy.dsn(database), max_size=1) as client:
+        task = await client.submit("x", key="k")
+        proxy.black_hole()
+        wait = client.wait(task.id, timeout_ms=50) if by == "id" else client.wait_by_key("k", timeout_ms=50)
+        with pytest.raises(DatabaseUnavailable, match="a look at the task had no reply within"):
+            await soon(wait)
+        proxy.pass_through()
+        assert await soon(client.get(task.id)) == task
