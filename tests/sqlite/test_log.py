@@ -110,7 +110,7 @@ async def test_the_writer_waits_for_locks_by_itself_after_a_try(
 
 @pytest.mark.parametrize(
     ("size", "busy_timeout_s", "patience_ms"),
-    [(65 * MIB, 30, 500), (130 * MIB, 30, 1000), (4096 * MIB, 30, 1000), (4096 * MIB, 0.5, 250), (65 * MIB, 0, 0)],
+    [(65 * MIB, 30, 500), (130 * MIB, 30, 1000), (4096 * MIB, 30, 2000), (4096 * MIB, 0.5, 250), (65 * MIB, 0, 0)],
 )
 def test_writers_stand_back_longer_for_a_longer_log(
     tmp_path: Path, size: int, busy_timeout_s: float, patience_ms: int
@@ -119,17 +119,20 @@ def test_writers_stand_back_longer_for_a_longer_log(
     assert keeper._patience_ms(size) == patience_ms
 
 
-def test_after_each_try_in_vain_the_next_comes_later(
-    path: Path, large_at_a_mib: None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("busy_timeout_s", "expected"), [(0, [10.0, 20.0, 40.0, 60.0, 60.0, 60.0, 5.0]), (30, [5.0] * 7)]
+)
+def test_after_a_try_in_vain_with_the_most_patience_the_next_comes_later(
+    path: Path, monkeypatch: pytest.MonkeyPatch, busy_timeout_s: float, expected: list[float]
 ) -> None:
+    """Of 0 ms, which is the most there; of some ms, which is less than the most there."""
     pauses = []
-    monkeypatch.setattr(log, "LARGE_BYTES", -1)
-    monkeypatch.setattr(log, "FIRST_PAUSE_S", 5.0)
-    monkeypatch.setattr(log, "LAST_PAUSE_S", 60.0)
+    monkeypatch.setattr(log, "LARGE_BYTES", 4096)
+    monkeypatch.setattr(log, "FIRST_PATIENCE_MS", 1)
     with closing(sqlite3.connect(path, isolation_level=None)) as writer, closing(sqlite3.connect(path)) as reader:
         writer.execute("pragma journal_mode = wal")
         writer.execute("create table t (n int)")
-        keeper = log.LogKeeper(DatabaseFile(path, busy_timeout_s=0))
+        keeper = log.LogKeeper(DatabaseFile(path, busy_timeout_s=busy_timeout_s))
         reader.execute("begin")
         reader.execute("select count(*) from t").fetchall()
         for _ in range(6):
@@ -141,4 +144,4 @@ def test_after_each_try_in_vain_the_next_comes_later(
         keeper._looked_at = None
         keeper.keep_short(writer)
         pauses.append(keeper._pause)
-    assert pauses == [10.0, 20.0, 40.0, 60.0, 60.0, 60.0, 5.0]
+    assert pauses == expected

@@ -15,11 +15,18 @@ from cairnq.db.statements import Statements
 LARGE_BYTES = 64 * 1024 * 1024
 """Where it begins. SQLite cuts a log that begins anew to the same size (`journal_size_limit`)."""
 
-FIRST_PATIENCE_MS, MOST_PATIENCE_MS = 500, 1000
-"""How long writers stand back: as many times the first as the log is times too large."""
+FIRST_PATIENCE_MS, MOST_PATIENCE_MS = 500, 2000
+"""How long writers stand back: the first as many times as the log is too large. Reads that overlap may take half of it:
+those that began before, and then those that began while these were waited for.
+"""
+
+STEP_MS = 50
+"""Of one wait of SQLite's: it goes on for a reader's place even where readers of the newest state, who do no harm, have
+come to it. The next one sees who is there now, and begins at once, so that hardly a writer comes between.
+"""
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 5.0, 60.0
-"""Between two looks, and from one try that failed to the next: each try holds up the writers of all processes."""
+"""Between two looks; longer where the most patience was in vain: each try holds up the writers of all processes."""
 
 
 class LogKeeper:
@@ -38,23 +45,33 @@ class LogKeeper:
         if self._looked_at is not None and now - self._looked_at < self._pause:
             return
         size = self._file.log_bytes()
-        has_begun_anew = size <= LARGE_BYTES or self._restart(connection, self._patience_ms(size))
-        self._pause = FIRST_PAUSE_S if has_begun_anew else min(2 * self._pause, LAST_PAUSE_S)
+        patience_ms = self._patience_ms(size)
+        if size <= LARGE_BYTES or self._restart(connection, patience_ms):
+            self._pause = FIRST_PAUSE_S
+        elif patience_ms == self._most_patience_ms():
+            self._pause = min(2 * self._pause, LAST_PAUSE_S)
         self._looked_at = time.monotonic()
 
     def _patience_ms(self, size: int) -> int:
+        return min(size // LARGE_BYTES * FIRST_PATIENCE_MS, self._most_patience_ms())
+
+    def _most_patience_ms(self) -> int:
         """At most half of what a writer of another process waits for the lock, so that none gives up for this."""
-        patience = min(size // LARGE_BYTES * FIRST_PATIENCE_MS, MOST_PATIENCE_MS)
-        return min(patience, int(self._file.busy_timeout_s * 500))
+        return min(MOST_PATIENCE_MS, int(self._file.busy_timeout_s * 500))
 
     def _restart(self, connection: sqlite3.Connection, patience_ms: int) -> bool:
         self.tries += 1
-        self._wait_at_most(connection, patience_ms)
+        deadline = time.monotonic() + patience_ms / 1000
+        self._wait_at_most(connection, min(patience_ms, STEP_MS))
+        statement = self._statements.get("restart_log").text
         try:
-            [(is_busy, *_)] = connection.execute(self._statements.get("restart_log").text).fetchall()
+            while True:
+                [(is_busy, frames, _)] = connection.execute(statement).fetchall()
+                another_is_at_it = frames < 0
+                if not is_busy or another_is_at_it or time.monotonic() >= deadline:
+                    return not is_busy
         finally:
             self._wait_at_most(connection, 0)  # as the writer wants it
-        return not is_busy
 
     def _wait_at_most(self, connection: sqlite3.Connection, patience_ms: int) -> None:
         connection.execute(self._statements.get("patience", (), {"patience_ms": str(patience_ms)}).text)
