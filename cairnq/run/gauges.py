@@ -55,7 +55,7 @@ class Gauges:
     is_claiming = _Count(11)
     """0 while it takes nothing, however much room it has."""
     ran_out_at = _Seconds(12)
-    """When trust ended here last in what nobody had renewed."""
+    """When trust ended here last in what nobody had renewed, or the supervisor learnt that nobody would."""
     beaten_at = _Seconds(13)
     """The keeper's: when the latest beat went out that was answered."""
 

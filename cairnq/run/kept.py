@@ -22,7 +22,8 @@ class Kept:
         self._outage = outage
         self._clock = clock
         self._on_again = on_again
-        self._was_kept = True
+        self._opened_for = 0.0
+        """The latest run-out that is over."""
 
     @property
     def is_kept(self) -> bool:
@@ -35,9 +36,9 @@ class Kept:
         now = self._clock()
         if not attempt.is_trusted(now):
             self._table.run_out(now)
-            self._was_kept = False
 
     def look(self) -> None:
-        if not self._was_kept and self.is_kept:
-            self._was_kept = True
+        ran_out_at = self._table.ran_out_at
+        if ran_out_at != self._opened_for and self.is_kept:
+            self._opened_for = ran_out_at
             self._on_again()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import resource
 import signal
 
@@ -35,18 +34,21 @@ async def test_a_keeper_that_cannot_take_a_workers_table_says_whose_leases_it_wi
 
 @pytest.mark.sqlite
 @pytest.mark.fault(row=24)
-async def test_a_worker_that_the_keeper_cannot_wake_looks_for_itself(runs, client):
+async def test_a_worker_that_did_not_reach_the_keeper_is_lent_again_and_a_dead_one_is_not_waited_for(runs, client):
     run = await runs.start(FLEET)
     await run.event("keeper.listening")
     await run.ready()
     keeper = (await run.event("keeper.ready"))["pid"]
     limits = resource.prlimit(keeper, resource.RLIMIT_NOFILE)
     resource.prlimit(keeper, resource.RLIMIT_NOFILE, (0, limits[1]))
-    run.kill((await run.event("worker.ready"))["pid"])
-    await run.event("worker.ready")
+    lent = await run.event("worker.ready")
+    run.kill(lent["pid"])
+    unlent = await run.event("keeper.fault")
+    run.kill((await run.event("worker.ready", worker_id=unlent["worker_id"]))["pid"])
     await run.event("keeper.fault")
+    await run.event("worker.ready")
     resource.prlimit(keeper, resource.RLIMIT_NOFILE, limits)
-    for number in range(2):
-        assert await client.call("echo", number) == number
-        await asyncio.sleep(4)  # sleep: it looks after a start and after a task anyway, and rests then
+    await run.event("keeper.listening")
+    assert await client.call("echo", 1) == 1
+    assert run.count("keeper.fault") == 2, "one a worker"
     assert await run.stop() == 0

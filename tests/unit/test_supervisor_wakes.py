@@ -7,7 +7,7 @@ import os
 import pytest
 
 from cairnq.run.leases import LeaseTable
-from cairnq_supervisor.pure.keeper_messages import Lend, LendBell
+from cairnq_supervisor.pure.keeper_messages import Beat, Lend, LendBell, Unlent
 from cairnq_supervisor.pure.messages import Exhausting
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
 from cairnq_supervisor.roles.beating import Lent
@@ -189,6 +189,32 @@ def test_every_keeper_is_lent_the_bells_of_all_workers(history):
     history.now += 60
     history.all_become_ready()
     assert lent(history.keeper()) == expected
+
+
+def test_a_worker_whose_table_did_not_reach_the_keeper_claims_nothing_and_is_lent_again(history):
+    first, second = history.world.workers()
+    history.keeper().told.clear()
+    history.keeper().say(Unlent(first.worker_id, is_kept=False), Unlent(second.worker_id, is_kept=True))
+    history.turn()
+    assert (first.table.is_kept, second.table.is_kept) == (False, True)
+    assert lent(history.keeper()) == []
+    history.now += 1.0
+    history.turn()
+    again = [(kind, child.worker_id) for child in (first, second) for kind in (Lend, LendBell)]
+    assert sorted(lent(history.keeper()), key=again.index) == again
+    assert isinstance(history.keeper().told[-1], Beat), "which lets it claim again"
+
+
+def test_a_worker_that_is_gone_is_not_lent_again(history):
+    first, _ = history.world.workers()
+    history.keeper().say(Unlent(first.worker_id, is_kept=False))
+    history.turn()
+    history.end(first, signal=9)
+    history.turn()
+    history.keeper().told.clear()
+    history.now += 1.0
+    history.turn()
+    assert first.worker_id not in [worker_id for _, worker_id in lent(history.keeper())]
 
 
 def test_a_wake_is_passed_on_by_one_that_has_its_hands_full(history):

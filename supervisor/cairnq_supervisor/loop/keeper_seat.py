@@ -23,6 +23,7 @@ from cairnq_supervisor.pure.keeper_messages import (
     Settle,
     Settled,
     TakeBack,
+    Unlent,
 )
 from cairnq_supervisor.pure.lifecycle import SeatState
 from cairnq_supervisor.pure.messages import Message
@@ -39,6 +40,9 @@ _ANSWER_WITHIN = 1.0
 _ASK_EVERY = 5.0
 """Seconds after which it is asked for a sign of life though nobody holds anything: workers rest on its word."""
 
+_LEND_AGAIN = 1.0
+"""Seconds after which a worker's table is lent again that did not arrive."""
+
 _ANSWERED = (Sampled, Beaten, Settled, DutyDone)
 """Of what the database had said a moment before."""
 
@@ -51,6 +55,7 @@ class Listener(Protocol):
     def listens(self, *, delivers: bool) -> None: ...
     def leases_changed(self, worker_ids: tuple[str, ...]) -> None: ...
     def order_beat(self) -> None: ...
+    def beats_needed(self, incarnation: Incarnation) -> None: ...
     def sampled(self) -> None: ...
 
 
@@ -86,6 +91,8 @@ class KeeperSeat(Seat):
         self._listener = listener
         self._policy: Policy | None = None
         self._lent: dict[str, Incarnation] = {}
+        self._unlent: set[str] = set()
+        """Workers whose table or bell is to be lent again."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -151,6 +158,21 @@ class KeeperSeat(Seat):
         self._lent[incarnation.worker_id] = incarnation
         self._say_lent(incarnation)
 
+    def _lent_in_vain(self, incarnation: Incarnation, *, is_kept: bool) -> None:
+        """A worker whose table the keeper lacks claims nothing: its next beat, which is the first, lets it go on."""
+        if not is_kept:
+            incarnation.table.run_out(self.house.clock())
+            self._listener.beats_needed(incarnation)
+        if not self._unlent:
+            self.house.reactor.call_after(_LEND_AGAIN, self._lend_again)
+        self._unlent.add(incarnation.worker_id)
+
+    def _lend_again(self) -> None:
+        unlent, self._unlent = self._unlent, set()
+        for worker_id in unlent & self._lent.keys():
+            self._say_lent(self._lent[worker_id])
+        self._listener.order_beat()
+
     def _say_lent(self, incarnation: Incarnation) -> None:
         self.say(*incarnation.lend())
         bell = incarnation.lend_bell()
@@ -189,6 +211,8 @@ class KeeperSeat(Seat):
                 self._listener.leases_changed(changed)
             case Settled():
                 self._settled(message)
+            case Unlent(worker_id=worker_id, is_kept=is_kept) if worker_id in self._lent:
+                self._lent_in_vain(self._lent[worker_id], is_kept=is_kept)
             case DutyDone(worker_id=worker_id):
                 self._discharge(worker_id)
 

@@ -94,6 +94,14 @@ class Pong(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Unlent(Message):
+    """No descriptor was left for this worker's table or its bell: lend both again. `is_kept`: its table is here."""
+
+    worker_id: str
+    is_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Sampled(Message):
     """How much waits, by queue: due, running, ms for which the oldest due task has waited (or null), suspects."""
 

@@ -15,6 +15,7 @@ from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.keeper_messages import Beat, Lend, LendBell, Listening, Ping, Policy, Pong, Settle, TakeBack
 from cairnq_supervisor.pure.messages import Drain, Ready
 from cairnq_supervisor.pure.settings import Settings
+from cairnq_supervisor.roles.arrivals import Arrivals
 from cairnq_supervisor.roles.beating import Beating, Lent
 from cairnq_supervisor.roles.bells import Bells
 from cairnq_supervisor.roles.caretaker import Caretaker
@@ -53,13 +54,13 @@ class _Keeper:
         self._leaving = asyncio.Event()
         self._hears = False
         self._told_watching = False
-        self._unreachable: set[str] = set()
         self._closing: set[asyncio.Task[None]] = set()
         self._queues = [queue.name for queue in plan.settings.queues]
         self._retention = dict(plan.settings.retention)
 
     async def live(self, channel: Channel) -> int:
         self._link = link = Link(channel, self._obey)
+        self._arrivals = Arrivals(link, self._tell_watching)
         outage = Outage(link.emit, boottime)
         connection = Connection(lambda: keepers_store(self._plan.settings, self._plan.installation), outage)
         self._beating = Beating(connection, link, self._tables)
@@ -132,8 +133,8 @@ class _Keeper:
         self._tell_watching()
 
     def _tell_watching(self) -> None:
-        """Workers rest while notifications arrive *and* somebody looks for what none tells of."""
-        watching = self._hears and self._lookout.sees and not self._unreachable
+        """Workers rest while notifications arrive, somebody looks for what none tells of, *and* all can be woken."""
+        watching = self._hears and self._lookout.sees and self._arrivals.is_complete
         if watching != self._told_watching:
             self._told_watching = watching
             self._link.send(Listening(watching))
@@ -185,6 +186,7 @@ class _Keeper:
             case Settle() as duty:
                 self._bells.take_down(duty.worker_id)
                 self._duties.begin(duty)
+                self._arrivals.forget(duty.worker_id)
             case Policy() as policy:
                 self._adopt(policy)
             case Ping():
@@ -196,26 +198,17 @@ class _Keeper:
         """Or give back: a worker's table, and its bell."""
         match received.message:
             case Lend(worker_id=worker_id, capacity=capacity, lease=lease):
-                if received.fd is None:
-                    self._cut_off(worker_id, "no descriptor left for its lease table")
-                else:
+                if received.fd is not None:
                     self._tables[worker_id] = Lent(_attach(received.fd, capacity), lease)
+                self._arrivals.table(worker_id, came=received.fd is not None)
             case LendBell(worker_id=worker_id, queue=queue):
-                if received.fd is None:
-                    self._cut_off(worker_id, "no descriptor left for its bell")
-                else:
+                if received.fd is not None:
                     self._bells.hang(worker_id, queue, received.fd)
+                self._arrivals.bell(worker_id, came=received.fd is not None)
             case TakeBack(worker_id=worker_id):
                 self._bells.take_down(worker_id)
                 self._tables.pop(worker_id, None)
-                self._unreachable.discard(worker_id)
-                self._tell_watching()
-
-    def _cut_off(self, worker_id: str, error: str) -> None:
-        """It cannot be woken. While there is such a worker they all look for themselves."""
-        self._link.emit("keeper.fault", worker_id=worker_id, error=error)
-        self._unreachable.add(worker_id)
-        self._tell_watching()
+                self._arrivals.forget(worker_id)
 
 
 def _attach(fd: int, capacity: int) -> LeaseTable:
