@@ -223,6 +223,13 @@ class TestAfterAReloadThatWasGivenUp:
         assert room.wanted == [(0, 1), (1, 1)]
         assert room.roster.wanted("a") == 2
 
+    def test_what_an_operator_scaled_meanwhile_stays(self, room):
+        room.reload()
+        room.scale(3)
+        room.fail_to_boot(room.seat(0, 2))
+        room.go_on()
+        assert room.wanted == [(0, 1), (1, 1), (2, 1)]
+
     def test_its_range_of_processes_is_the_one_from_before(self, room):
         self.give_up(room, settings=with_queues(QueueSettings("a", processes=2, max_processes=9, lease=6.0)))
         room.go_on()

@@ -47,10 +47,15 @@ class Posts:
         self._proved = {name: post for name, post in proved.items() if name in self._now}
 
     def fall_back(self, queue: str) -> Post | None:
-        """From now on as before the present generation; None: so it is already."""
+        """From now on as before the present generation; None: so it is already.
+
+        What an operator scaled by hand since then stays. (A range of processes is scaled without him.)
+        """
         post = self._proved.pop(queue, None)
         if post is not None:
-            self._now[queue] = post
+            failed, self._now[queue] = self._now[queue], post
+            if failed.queue.max_processes is None and failed.want != failed.queue.processes:
+                post.want = failed.want
         return post
 
 
