@@ -10,7 +10,7 @@ with settlement as materialized (
     order by s.id
 ),
 held as materialized (
-    select l.id, l.place, not exists (select from cairnq_task_keys k where k.task_id = l.id) as is_free
+    select l.id, l.place
     from settlement s
     cross join lateral (
         select t.id, t.ctid as place
@@ -24,12 +24,14 @@ held as materialized (
         for update skip locked
     ) l
 ),
+free as materialized (
+    select h.id, h.place from held h where not exists (select from cairnq_task_keys k where k.task_id = h.id)
+),
 removed as (
     delete from cairnq_tasks t
-    where t.ctid = any (array(select h.place from held h where h.is_free))
+    where t.ctid = any (array(select f.place from free f))
     returning t.id
 )
-select h.id, r.id is not null, case when r.id is not null then pg_notify('cairnq_done', r.id)::text end
-from held h
-left join removed r on r.id = h.id
-where h.is_free
+select r.id, true, pg_notify('cairnq_done', r.id)::text from removed r
+union all
+select f.id, false, null from free f where f.id not in (select r.id from removed r)

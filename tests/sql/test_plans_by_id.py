@@ -49,6 +49,7 @@ def assert_found_by_id(plan: Plan, rows: int) -> None:
     assert plan.indexes() <= BY_ID, plan
     assert plan.read() <= 2 * rows, plan
     assert plan.buffers <= PAGES_PER_ROW * rows, plan
+    assert plan.busiest() <= 2 * rows, plan
 
 
 @pytest.mark.parametrize(("statement", "values"), WRITES)
