@@ -418,11 +418,11 @@ async def test_after_a_lease_ran_out_nothing_is_claimed_before_somebody_beats(
     registry, gate = Registry(), Gate()
     registry.register("held", gate)
     registry.register("next", lambda _ctx: "next")
-    async with make_rig(registry, lease_s=30.0, concurrency=2, poll_interval_s=3600.0) as rig:
+    async with make_rig(registry, lease_s=9.0, concurrency=2, poll_interval_s=3600.0) as rig:
         await client.submit("held")
         rig.engine.wake()
         await gate.entered()
-        rig.clock.ahead = 26.0
+        rig.clock.ahead = 8.0
         await events.wait("lease.lost")
         waits = await client.submit("next")
         rig.engine.wake()
