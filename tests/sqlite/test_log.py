@@ -46,8 +46,7 @@ def large_at_a_mib(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def patient(path: Path, large_at_a_mib: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
     """A store whose writer stands back for as long as it takes."""
-    monkeypatch.setattr(log, "FIRST_PATIENCE_MS", 60_000)
-    monkeypatch.setattr(log, "MOST_PATIENCE_MS", 60_000)
+    monkeypatch.setattr(log, "PATIENCE_MS", 60_000)
     store = SqliteStore(path, busy_timeout_ms=120_000)
     await store.connect()
     yield store
@@ -97,8 +96,7 @@ async def test_a_read_that_never_ends_is_not_waited_for_again_and_again(
 async def test_the_writer_waits_for_locks_by_itself_after_a_try(
     patient: SqliteStore, begin_read: Callable[[], Reader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "FIRST_PATIENCE_MS", 1)
-    monkeypatch.setattr(log, "MOST_PATIENCE_MS", 1)
+    monkeypatch.setattr(log, "PATIENCE_MS", 1)
     writer = patient._sqlite.writer
     begin_read()
     while not writer.log.tries:
@@ -108,31 +106,22 @@ async def test_the_writer_waits_for_locks_by_itself_after_a_try(
     assert writer._connection.execute("pragma busy_timeout").fetchone() == (0,)
 
 
-@pytest.mark.parametrize(
-    ("size", "busy_timeout_s", "patience_ms"),
-    [(65 * MIB, 30, 500), (130 * MIB, 30, 1000), (4096 * MIB, 30, 2000), (4096 * MIB, 0.5, 250), (65 * MIB, 0, 0)],
-)
-def test_writers_stand_back_longer_for_a_longer_log(
-    tmp_path: Path, size: int, busy_timeout_s: float, patience_ms: int
+@pytest.mark.parametrize(("busy_timeout_s", "patience_ms"), [(30, 500), (5, 500), (0.5, 250), (0, 0)])
+def test_writers_stand_back_for_less_than_others_wait_for_the_lock(
+    tmp_path: Path, busy_timeout_s: float, patience_ms: int
 ) -> None:
     keeper = log.LogKeeper(DatabaseFile(tmp_path / "x.db", busy_timeout_s=busy_timeout_s))
-    assert keeper._patience_ms(size) == patience_ms
+    assert keeper._patience_ms() == patience_ms
 
 
-@pytest.mark.parametrize(
-    ("busy_timeout_s", "expected"), [(0, [10.0, 20.0, 40.0, 60.0, 60.0, 60.0, 5.0]), (30, [5.0] * 7)]
-)
-def test_after_a_try_in_vain_with_the_most_patience_the_next_comes_later(
-    path: Path, monkeypatch: pytest.MonkeyPatch, busy_timeout_s: float, expected: list[float]
-) -> None:
-    """Of 0 ms, which is the most there; of some ms, which is less than the most there."""
+def test_after_each_try_in_vain_the_next_comes_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses = []
     monkeypatch.setattr(log, "LARGE_BYTES", 4096)
-    monkeypatch.setattr(log, "FIRST_PATIENCE_MS", 1)
+    monkeypatch.setattr(log, "PATIENCE_MS", 1)
     with closing(sqlite3.connect(path, isolation_level=None)) as writer, closing(sqlite3.connect(path)) as reader:
         writer.execute("pragma journal_mode = wal")
         writer.execute("create table t (n int)")
-        keeper = log.LogKeeper(DatabaseFile(path, busy_timeout_s=busy_timeout_s))
+        keeper = log.LogKeeper(DatabaseFile(path, busy_timeout_s=5.0))
         reader.execute("begin")
         reader.execute("select count(*) from t").fetchall()
         for _ in range(6):
@@ -144,4 +133,4 @@ def test_after_a_try_in_vain_with_the_most_patience_the_next_comes_later(
         keeper._looked_at = None
         keeper.keep_short(writer)
         pauses.append(keeper._pause)
-    assert pauses == expected
+    assert pauses == [10.0, 20.0, 40.0, 60.0, 60.0, 60.0, 5.0]

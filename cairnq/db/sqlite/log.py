@@ -15,9 +15,10 @@ from cairnq.db.statements import Statements
 LARGE_BYTES = 64 * 1024 * 1024
 """Where it begins. SQLite cuts a log that begins anew to the same size (`journal_size_limit`)."""
 
-FIRST_PATIENCE_MS, MOST_PATIENCE_MS = 500, 2000
-"""How long writers stand back: the first as many times as the log is too large. Reads that overlap may take half of it:
-those that began before, and then those that began while these were waited for.
+PATIENCE_MS = 500
+"""How long writers stand back. Reads that overlap may take half of it: those that began before, and then those that
+began while these were waited for. Each process that writes tries for itself, one after the other: the sum must be less
+than what a writer waits for the lock, and than what a lease can spare.
 """
 
 STEP_MS = 50
@@ -26,7 +27,7 @@ come to it. The next one sees who is there now, and begins at once, so that hard
 """
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 5.0, 60.0
-"""Between two looks; longer where the most patience was in vain: each try holds up the writers of all processes."""
+"""Between two looks; longer after each try in vain, which holds up the writers of all processes."""
 
 
 class LogKeeper:
@@ -44,20 +45,15 @@ class LogKeeper:
         now = time.monotonic()
         if self._looked_at is not None and now - self._looked_at < self._pause:
             return
-        size = self._file.log_bytes()
-        patience_ms = self._patience_ms(size)
-        if size <= LARGE_BYTES or self._restart(connection, patience_ms):
+        if self._file.log_bytes() <= LARGE_BYTES or self._restart(connection, self._patience_ms()):
             self._pause = FIRST_PAUSE_S
-        elif patience_ms == self._most_patience_ms():
+        else:
             self._pause = min(2 * self._pause, LAST_PAUSE_S)
         self._looked_at = time.monotonic()
 
-    def _patience_ms(self, size: int) -> int:
-        return min(size // LARGE_BYTES * FIRST_PATIENCE_MS, self._most_patience_ms())
-
-    def _most_patience_ms(self) -> int:
+    def _patience_ms(self) -> int:
         """At most half of what a writer of another process waits for the lock, so that none gives up for this."""
-        return min(MOST_PATIENCE_MS, int(self._file.busy_timeout_s * 500))
+        return min(PATIENCE_MS, int(self._file.busy_timeout_s * 500))
 
     def _restart(self, connection: sqlite3.Connection, patience_ms: int) -> bool:
         self.tries += 1
