@@ -7,6 +7,7 @@ import os
 import pytest
 
 from cairnq.run.leases import LeaseTable
+from cairnq_supervisor.pure import waking
 from cairnq_supervisor.pure.keeper_messages import Beat, Lend, LendBell, Unlent
 from cairnq_supervisor.pure.messages import Exhausting
 from cairnq_supervisor.pure.settings import QueueSettings, Settings
@@ -133,6 +134,23 @@ def test_the_dead_are_not_rung_for(tower):
     tower.bells.ring_one("default")
     tower.bells.ring_one("nobodys")
     assert tower.rung() == {"living"}
+
+
+def test_who_waits_for_a_beat_is_not_rung_and_holds_recovery_up_only_while_its_loop_turns(tower):
+    tower.hang("waits", "claims")
+    tower.show("waits", ran_out_at=tower.now, last_progress=tower.now)
+    tower.show("claims", in_flight_calls=CONCURRENCY - 1, last_progress=tower.now)
+    tower.bells.ring_one("default")
+    tower.bells.ring_all("default")
+    assert tower.rung() == {"claims"}
+    waits = tower.tables["waits"].table
+    assert waking.waits_for_a_beat(waits, tower.now)
+    assert not waking.waits_for_a_beat(tower.tables["claims"].table, tower.now)
+    assert not waking.waits_for_a_beat(waits, tower.now + waking.SILENT_AFTER + 1), "it hangs, or is dead"
+    tower.show("waits", beaten_at=tower.now)
+    assert not waking.waits_for_a_beat(waits, tower.now)
+    tower.bells.ring_one("default")
+    assert tower.rung() == {"waits"}
 
 
 def test_a_bell_whose_table_did_not_arrive_is_given_up(tower):

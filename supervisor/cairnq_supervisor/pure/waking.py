@@ -28,16 +28,23 @@ class Gauges(Protocol):
     def units(self) -> int: ...
     @property
     def last_progress(self) -> float: ...
+    @property
+    def is_kept(self) -> bool: ...
 
 
 def room(gauges: Gauges) -> int:
-    """Calls that the worker could still take."""
-    return gauges.concurrency - gauges.in_flight_calls if gauges.is_claiming else 0
+    """Calls that the worker could still take: none while it waits for a beat."""
+    return gauges.concurrency - gauges.in_flight_calls if gauges.is_claiming and gauges.is_kept else 0
 
 
 def is_silent(gauges: Gauges, now: float) -> bool:
     """Whether its loop does not turn: whatever room it shows, it takes nothing now."""
     return evidence.silence(now=now, last_progress=gauges.last_progress) > SILENT_AFTER
+
+
+def waits_for_a_beat(gauges: Gauges, now: float) -> bool:
+    """Whether a lease of its ran out unrenewed, and its loop turns: who is starting, hangs or is dead does not wait."""
+    return not gauges.is_kept and not is_silent(gauges, now)
 
 
 def best(workers: Iterable[Worker], gauges: Callable[[Worker], Gauges], now: float) -> Worker | None:

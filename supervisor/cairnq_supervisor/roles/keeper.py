@@ -10,7 +10,7 @@ from cairnq.pure.clock import boottime
 from cairnq.run.leases import LeaseTable
 from cairnq.run.outage import Outage
 from cairnq.store.base import Installation, TaskStore
-from cairnq_supervisor.pure import dsn
+from cairnq_supervisor.pure import dsn, waking
 from cairnq_supervisor.pure.exits import Exit
 from cairnq_supervisor.pure.keeper_messages import Beat, Lend, LendBell, Listening, Ping, Policy, Pong, Settle, TakeBack
 from cairnq_supervisor.pure.messages import Drain, Ready
@@ -163,7 +163,8 @@ class _Keeper:
 
         That would run out again and again here, until it is out of attempts. Another host's keeper recovers it.
         """
-        if any(not lent.table.is_kept for worker_id, lent in self._tables.items() if not self._duties.owes(worker_id)):
+        living = (lent.table for worker_id, lent in self._tables.items() if not self._duties.owes(worker_id))
+        if any(waking.waits_for_a_beat(table, boottime()) for table in living):
             return False
         return self._beating.clockwatch is None or self._beating.clockwatch.may_recover()
 
